@@ -157,16 +157,12 @@ def exact_labels(y: Any) -> NDArray[Any]:
     given = array if kind in "OT" else np.asarray(y, dtype=object)
     for label, kept in zip(given.ravel().tolist(), array.ravel().tolist(), strict=True):
         if isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0"):
-            raise ValueError(
-                f"the label {plain(label)!r} ends in NUL, which NumPy's strings do not keep: "
-                "rename it"
-            )
+            ends = "ends in NUL, which NumPy's strings do not keep: rename it"
+            raise ValueError(f"the label {plain(label)!r} {ends}")
         # NaN is another check's matter.
         if kind in "iufUS" and label != kept and label == label:
-            raise ValueError(
-                f"the label {plain(label)!r} would become {plain(kept)!r} among the others: give "
-                "all labels one type"
-            )
+            became = f"the label {plain(label)!r} would become {plain(kept)!r} among the others"
+            raise ValueError(f"{became}: give all labels one type")
     return array
 
 
@@ -176,10 +172,8 @@ def refuse_changed_labels(labels: NDArray[Any], converted: NDArray[Any]) -> None
         return
     for label, kept in zip(labels.ravel().tolist(), converted.ravel().tolist(), strict=True):
         if label != kept:
-            raise ValueError(
-                f"the label {plain(label)!r} would become {plain(kept)!r} in float64: pass the "
-                "labels as a NumPy array of integers or strings"
-            )
+            became = f"the label {plain(label)!r} would become {plain(kept)!r} in float64"
+            raise ValueError(f"{became}: pass the labels as an array of integers or strings")
 
 
 def columns_in_order(X: Any, names: Iterable[str] | None) -> Any:
@@ -234,10 +228,8 @@ def _refuse_unreal(X: Any) -> None:
 def _refuse_bad_offsets(indptr: NDArray[Any], n_majors: int, stored: int, form: str) -> None:
     what = f"X is a broken {form.upper()} matrix"
     if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or indptr.size != n_majors + 1:
-        raise ValueError(
-            f"{what}: indptr has {indptr.size} entries of type {indptr.dtype}, not {n_majors + 1} "
-            "integers"
-        )
+        has = f"{indptr.size} entries of type {indptr.dtype}"
+        raise ValueError(f"{what}: indptr has {has}, not {n_majors + 1} integers")
     if not (indptr[0] >= 0 and indptr[-1] <= stored and (indptr[1:] >= indptr[:-1]).all()):
         raise ValueError(f"{what}: its indptr descends, or leaves the {stored} stored values")
 

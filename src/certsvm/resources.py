@@ -243,10 +243,9 @@ def require_memory_for(n_columns: int, n_vectors: int) -> None:
     needed = 8 * n_columns * n_vectors
     if needed > _ALWAYS_GRANTED and needed > (available := available_memory()):
         raise NotEnoughMemoryError(
-            f"X has {n_columns:,} columns. That takes {needed / 1e9:,.1f} GB of memory, for "
-            f"{n_vectors} vectors with a number for each column, and {available / 1e9:,.1f} GB are "
-            "available. In sparse data, a single large index makes so many columns. Renumber the "
-            "columns that occur, or hash them."
+            f"X has {n_columns:,} columns. {n_vectors} vectors with a number for each take "
+            f"{needed / 1e9:,.1f} GB of memory, and {available / 1e9:,.1f} GB are available. A "
+            "single large index makes so many columns: renumber those that occur, or hash them."
         )
 
 

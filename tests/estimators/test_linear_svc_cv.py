@@ -95,7 +95,7 @@ def test_the_number_of_processes_does_not_matter(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], labels: Any
 ) -> None:
     # However small the data.
-    monkeypatch.setattr(cross_validation, "_WORTH_STARTING", 0)
+    monkeypatch.setattr(cross_validation, "_WORTH_IT", 0)
     fits = [
         LinearSVCCV(cv=3, n_jobs=n, random_state=0, **options).fit(form(X), labels)
         for n, form in ((1, np.asarray), (2, np.asarray), (1, sp.csr_matrix), (2, sp.csr_matrix))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from certsvm.fitting import cross_validation
-from certsvm.fitting.cross_validation import CrossValidation, Fold
+from certsvm.fitting.cross_validation import CrossValidation
 from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.folds import Fold
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import LOSSES
 from certsvm.training.settings import Settings
@@ -171,7 +172,7 @@ class Interrupt:
 def test_an_interruption_keeps_what_is_proved(
     monkeypatch: pytest.MonkeyPatch, n_jobs: int, n: int
 ) -> None:
-    monkeypatch.setattr(cross_validation, "_WORTH_STARTING", 0)
+    monkeypatch.setattr(cross_validation, "_WORTH_IT", 0)
     data = Data(7, n=200)
     settings, press = Settings(n_jobs=n_jobs), Interrupt(n)
     search = CrossValidation(data.folds(), settings, certify=1e-3, callback=press)

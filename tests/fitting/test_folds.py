@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certsvm.fitting.cross_validation import Fold, stratified_folds
 from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.folds import Fold, stratified_folds
 from certsvm.fitting.sources import MemorySource
 from tests.settings import settings_of
 

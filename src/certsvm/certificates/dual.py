@@ -10,18 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.rounding import (
-    NOTHING,
-    SLACK,
-    UNDERFLOW,
-    UNIT_ROUNDOFF,
-    Bound,
-    length,
-    moved_rounding,
-    sum_in_any_order,
-    sum_of_parts,
-    units,
-)
+from certsvm.certificates import rounding
+from certsvm.certificates.rounding import SLACK, UNIT_ROUNDOFF, Bound, length, sum_of_parts, units
 from certsvm.kernels.losses import Loss
 from certsvm.kernels.objective import dual_penalties, weighted_sum
 from certsvm.kernels.vectors import inner
@@ -54,7 +44,7 @@ class AlphaSums(NamedTuple):
     """The sums over rows of alpha_k and of ``dual_penalty``: L without its term -|w|^2 / 2."""
 
     alpha: Bound
-    penalty: Bound = NOTHING
+    penalty: Bound = rounding.NOTHING
 
     @property
     def value(self) -> float:
@@ -133,7 +123,10 @@ def sums_in_any_order(alpha: float, penalty: float, additions: int) -> AlphaSums
 
     A penalty rounds as in ``alpha_sums``.
     """
-    return AlphaSums(sum_in_any_order(alpha, additions), sum_in_any_order(penalty, additions + 4))
+    return AlphaSums(
+        rounding.sum_in_any_order(alpha, additions),
+        rounding.sum_in_any_order(penalty, additions + 4),
+    )
 
 
 def dual_sum(problem: BaseProblem, alpha: Vector) -> AlphaSums:
@@ -206,8 +199,8 @@ class RowSums:
         """
         additions = self.additions + len(self.alpha_sums) + _KEPT
         sums = AlphaSums(*map(_sum_of_bounds, zip(*self.alpha_sums, strict=True)))
-        rounding = units(additions, self.path)
-        return DualPoint(sums, self.w, source, rounding, self.most, alpha, response)
+        allowance = units(additions, self.path)
+        return DualPoint(sums, self.w, source, allowance, self.most, alpha, response)
 
 
 def _sum_of_bounds(bounds: Sequence[Bound]) -> Bound:
@@ -360,8 +353,8 @@ def moved_sum_point(
     ``additions`` additions; ``path`` is sum_k |change_k| |y_k|. ``sums`` are those after the
     change.
     """
-    rounding = point.w_rounding + moved_rounding(additions, path, w)
-    return DualPoint(sums, w, point.source, rounding, point.most, alpha)
+    allowance = point.w_rounding + rounding.moved_rounding(additions, path, w)
+    return DualPoint(sums, w, point.source, allowance, point.most, alpha)
 
 
 def point_of(
@@ -389,8 +382,8 @@ def counts_point(
     factor (a quotient C / n), and of the product with it. The entries of a round in proportion to
     ``size``: |a|, or sum_k s_k I_k |y_k|.
     """
-    rounding = factor * (count_sum.rounding + units(4 + _KEPT, count_sum.value))
-    sums = AlphaSums(Bound(factor * count_sum.value, rounding))
+    allowance = factor * (count_sum.rounding + units(4 + _KEPT, count_sum.value))
+    sums = AlphaSums(Bound(factor * count_sum.value, allowance))
     w_rounding = factor * (a_rounding + units(4 + _KEPT, size))
     return DualPoint(sums, factor * a, source, w_rounding, alpha=alpha)
 
@@ -456,14 +449,14 @@ def dual_bound(point: DualPoint, *, scaled: bool = True) -> tuple[Bound, float]:
     squared_norm_rounding = (2.0 * size + error) * error + UNIT_ROUNDOFF * (
         (point.w.size + 2) * ssB
     )
-    rounding = SLACK * (
+    allowance = SLACK * (
         s * of_alpha.rounding
         + 0.5 * squared_norm_rounding
         + s * (s * penalty.rounding)
         + 4.0 * UNIT_ROUNDOFF * (sA + ssB + ssQ)
-        + UNDERFLOW
+        + rounding.UNDERFLOW
     )
-    return Bound(float(sA - 0.5 * ssB - ssQ), float(rounding)), s
+    return Bound(float(sA - 0.5 * ssB - ssQ), float(allowance)), s
 
 
 def scaled_vector(point: DualPoint, scale: float) -> DualVector:

@@ -12,18 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from certsvm.certificates.rounding import (
-    UNDERFLOW,
-    UNIT_ROUNDOFF,
-    Bound,
-    length,
-    mixed_error,
-    per_size,
-    product_error,
-    rounding_slack,
-    sum_of_parts,
-    units,
-)
+from certsvm.certificates import rounding
+from certsvm.certificates.rounding import Bound, length, sum_of_parts, units
 from certsvm.kernels.losses import Loss, loss_value
 from certsvm.kernels.objective import loss_sums, margins, margins_of_two, mix
 from certsvm.kernels.vectors import inner
@@ -65,7 +55,7 @@ def losses_of(part: Part, team: Team, loss: Loss, products: Vector, error: float
     A product is off by at most ``error`` unit roundoffs of (n_k + 2) |y_k|: a row beyond the margin
     by more than the slack has no loss, and no error in it either.
     """
-    starts, slack = part.rows.chunk_starts, rounding_slack(error, part.largest_rounding)
+    starts, slack = part.rows.chunk_starts, rounding.rounding_slack(error, part.largest_rounding)
     weights, roundings = part.weights, part.loss_roundings
     sums, masses = np.empty((2, starts.size - 1))
 
@@ -123,7 +113,7 @@ class Products:
             self.error = 0.0
             return
         multiply(problem, self.w, self.values, team)
-        self.error = product_error(self.w)
+        self.error = rounding.product_error(self.w)
 
     def copy(self) -> Products:
         """A deep copy, on the same problem."""
@@ -134,7 +124,7 @@ class Products:
 
     def mix(self, a: float, b: float, other: Products, team: Team = ALONE) -> None:
         """Replace w by a w + b w_other, and the products likewise."""
-        error = mixed_error(a, (self.error, self.w), b, (other.error, other.w))
+        error = rounding.mixed_error(a, (self.error, self.w), b, (other.error, other.w))
         mix(a, self.w, b, other.w)
 
         def mix_rows(first: int, last: int) -> None:
@@ -148,7 +138,7 @@ class Products:
     @property
     def slack(self) -> float:
         """How far beyond the margin a row may seem to be and still have a loss."""
-        return rounding_slack(self.error, self._problem.largest_rounding)
+        return rounding.rounding_slack(self.error, self._problem.largest_rounding)
 
     def primal_bound(self, team: Team = ALONE) -> Bound:
         """J(w)."""
@@ -183,10 +173,13 @@ class LossSums:
         regularised = w[:-1] if free_intercept else w
         squared_norm, longest = inner(regularised, regularised), self.longest_chunk
         loss = C * sum_of_parts(self.losses)
-        rounding = (
-            C * per_size(error) * sum_of_parts(self.masses) * (1.0 + longest * UNIT_ROUNDOFF)
+        allowance = (
+            C
+            * rounding.per_size(error)
+            * sum_of_parts(self.masses)
+            * (1.0 + longest * rounding.UNIT_ROUNDOFF)
             + units(longest + 11, loss)
             + units(w.size + 4, squared_norm)
-            + (1.0 + C) * UNDERFLOW
+            + (1.0 + C) * rounding.UNDERFLOW
         )
-        return Bound(0.5 * squared_norm + loss, rounding)
+        return Bound(0.5 * squared_norm + loss, allowance)

@@ -196,7 +196,8 @@ def cross_validated(
 
     The weights of rows count in training and in the error, those of classes in training only.
     """
-    from certsvm.fitting.cross_validation import CrossValidation, stratified_folds
+    from certsvm.fitting.cross_validation import CrossValidation
+    from certsvm.fitting.folds import stratified_folds
     from certsvm.fitting.sources import MemorySource
 
     if not isinstance(source, MemorySource):

@@ -229,17 +229,14 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         if X is None:
             return Model.from_estimator(self)
         if not hasattr(self, "dual_coef_"):
-            raise ValueError(
-                "a proof of these data needs the dual point: fit with store_dual=True. Without "
-                "data, to_model() is the model with its certificate as a claim."
-            )
+            raise ValueError("a proof needs the dual point: fit with store_dual=True")
         X, y, weights = self._validate(*map(on_host, (X, y, sample_weight)), reset=False)
         report = verify(self, X, y, weights)
         if not report.dual_verified:
-            raise ValueError(
-                f"The certificate is {report.verdict} by these data, so they do not seem to be "
-                f"the training data, with their weights and in their order:\n{report}"
+            other = (
+                "they do not seem to be the training data, with their weights and in their order"
             )
+            raise ValueError(f"The certificate is {report.verdict} by these: {other}:\n{report}")
         assert self.certificates_
         claim = self.certificates_[0]
         objective = Objective(claim.C, loss_named(claim.loss), claim.penalize_intercept)

@@ -351,10 +351,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 "Use certsvm.bound on the fitted model, or another solver."
             )
         if self.checkpoint is not None and self.warm_start:
-            raise ValueError(
-                "checkpoint cannot be combined with warm starts (warm_start=True, fit_path): it "
-                "would replace the solution to start from."
-            )
+            raise ValueError("checkpoint and warm_start=True both say where to start: choose one")
         seed, interval = self.random_state, 1.0 if self.verbose == 1 else 0.0
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
@@ -411,10 +408,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             ):
                 raise ValueError(f"total_samples must be an integer >= 1, got {total_samples!r}")
             if self.class_weight == "balanced":
-                raise ValueError(
-                    "class_weight='balanced' needs all labels at once; for partial_fit, pass a "
-                    "dict of weights or use sample_weight"
-                )
+                raise ValueError("class_weight='balanced' needs all labels at once: pass a dict")
             X, y, weights = self._validate(X, y, sample_weight, reset=first)
             labels = self.classes_ if classes is None else np.unique(exact_labels(classes))
             if first:
@@ -429,10 +423,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 self.coef_ = np.zeros((n_problems, n_columns))
                 self.intercept_ = np.zeros(n_problems)
             elif not np.array_equal(self.classes_, labels):
-                raise ValueError(
-                    f"classes ({listing(labels.tolist())}) are not the same as on the first call: "
-                    f"{listing(self.classes_.tolist())}"
-                )
+                before = listing(self.classes_.tolist())
+                raise ValueError(f"classes are not the same as on the first call, {before}")
             self.n_samples_seen_ += len(y)
             total = self.n_samples_seen_ if total_samples is None else int(total_samples)
             self._present(X, y, weights, self._objective().C * total)
@@ -501,10 +493,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             ("multi_class", "ovr", "liblinear (-s 4)"),
         ):
             if (value := getattr(self, name)) != ours:
-                raise ValueError(
-                    f"{name}={value!r} is not available here, only {ours!r}: use scikit-learn's "
-                    f"LinearSVC, {others}"
-                )
+                instead = f"only {ours!r}: use scikit-learn's LinearSVC, {others}"
+                raise ValueError(f"{name}={value!r} is not available here, {instead}")
 
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool

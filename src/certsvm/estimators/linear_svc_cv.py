@@ -30,7 +30,8 @@ from certsvm.estimators.classifier import fitted_attributes, rollback
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
-from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, Fold, values_in
+from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
+from certsvm.fitting.folds import Fold
 from certsvm.report.fit import fit_parts
 from certsvm.report.page import PageFile, page, write_page
 from certsvm.report.range import choice_parts
@@ -253,10 +254,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if self.max_fits is not None and not certify:
             raise ValueError("max_fits is a limit for certify; without it, choose fewer Cs")
         if certify and not _is_accuracy(self.scoring):
-            raise ValueError(
-                "certify needs scoring=None or 'accuracy': bounds for every C are known for the "
-                f"share of rows that are predicted wrongly, and not for {self.scoring!r}"
-            )
+            raise ValueError(f"certify needs scoring=None or 'accuracy', not {self.scoring!r}")
         low_high = None if self.C_range is None else checked_range(self.C_range)
         if self.Cs is None or isinstance(self.Cs, Integral):
             n = None if self.Cs is None else int(self.Cs)
@@ -316,9 +314,8 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         groups = params.pop("groups", None)
         if params:
             raise TypeError(
-                f"fit got unexpected arguments {sorted(params)}; with "
-                "sklearn.set_config(enable_metadata_routing=True) it passes on what the splitter "
-                "and the scorer ask for"
+                f"fit got unexpected arguments {sorted(params)}, which it passes on with "
+                "sklearn.set_config(enable_metadata_routing=True) only"
             )
         return {"groups": groups}, {} if sample_weight is None else {"sample_weight": sample_weight}
 

@@ -112,8 +112,8 @@ class Path(Trace, Sequence[LinearSVC]):
         self.find(C)
         if self._source is None:
             raise ValueError(
-                "a path that was pickled has its fitted models, but not the data to certify one "
-                f"between them. Fit at C = {C:g}, or take one of {self.Cs}"
+                "a path that was pickled has no data to certify a model between those fitted: fit "
+                f"at C = {C:g}, or take one of {self.Cs}"
             )
         return self._fitted(C)
 
@@ -273,10 +273,7 @@ def fit_path(
     ([0.01, 0.1, 1.0], True)
     """
     if not isinstance(estimator, LinearSVC):
-        raise TypeError(
-            "fit_path takes a certsvm.LinearSVC, whose other parameters hold for all C, got "
-            f"{estimator!r}"
-        )
+        raise TypeError(f"fit_path takes a certsvm.LinearSVC, got {estimator!r}")
     if (Cs is None) == (C_range is None):
         raise ValueError("give either Cs, the values of C, or C_range, the lowest and the highest")
     values = None if Cs is None else checked_values(Cs)

@@ -151,8 +151,7 @@ def bound(
     if rho == 0.0 and intercepts.any():
         raise ValueError(
             f"the classifier has an intercept, {intercepts[intercepts != 0.0][0]:g}, but was "
-            "trained without one (fit_intercept=False). Pass intercept_scaling, or "
-            "penalize_intercept=False, too, to measure it with an intercept."
+            "trained without one: pass intercept_scaling, or penalize_intercept=False, too"
         )
     certificates = []
     problems = binary_problems(classes, factors, labels, sample_weight, rows.n_rows)
@@ -191,10 +190,8 @@ def _fitted(model: Any, name: str) -> Any:
 def _weight_vector(model: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
     """A weight vector as the only row of a matrix, as of a classifier of two classes."""
     if hasattr(model, "fit"):
-        raise ValueError(
-            f"this {type(model).__name__} has no coef_: pass a fitted linear classifier; of a "
-            "pipeline, its last step with the transformed X"
-        )
+        what = "pass a fitted linear classifier; of a pipeline, its last step and its X"
+        raise ValueError(f"this {type(model).__name__} has no coef_: {what}")
     if classes.size != 2:
         raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
     return np.atleast_2d(np.asarray(dense(model), dtype=np.float64))
@@ -261,9 +258,8 @@ def _class_weights(model: Any, n_classes: int) -> NDArray[np.float64]:
         return np.asarray(factors, dtype=np.float64)
     if getattr(model, "class_weight", None) is not None:
         raise ValueError(
-            f"{type(model).__name__} was trained with class_weight; pass the resulting weights of "
-            "the rows as sample_weight, and instead of the classifier coef_[i] with intercept_[i], "
-            "for the i-th class against the rest"
+            f"{type(model).__name__} was trained with class_weight; pass coef_[i] with "
+            "intercept_[i] for the i-th class, and the weights of the rows as sample_weight"
         )
     return np.ones(n_classes)
 

@@ -5,10 +5,8 @@ error of the exact optimum on the held-out rows for every C between them
 (``certificates.held_out_error``), piece by piece. Where this lower bound is too far below the best
 error found, C is fitted in between.
 
-A fold has a copy of the rows that it is trained on. Solvers would skip rows of weight zero in a
-view of all rows, but fits as short as these would take up to twice as long.
 A task is one fold at one C. Where the work takes seconds, tasks run in processes that map the data
-from one file (``fitting.processes``). What is computed does not depend on their number.
+from one file (``fitting.folds``). What is computed does not depend on their number.
 """
 
 from __future__ import annotations
@@ -19,38 +17,33 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import percent
-from certsvm.certificates.held_out_error import ChordBalls, HeldOutRows, OptimumBall, mean_bounds
+from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bounds
 from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.folds import Fold, Submit, submitter
 from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at
-from certsvm.fitting.processes import Submit, started, submitter
-from certsvm.fitting.sources import MemorySource
-from certsvm.kernels.objective import products_of
 from certsvm.markup import element, table
 from certsvm.plots import draw_curve, new_figure, notebook_chart, saved
-from certsvm.problem.rows import Vector, as_compiled_for
+from certsvm.problem.rows import Vector
 from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
 from certsvm.training.settings import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, Settings
-from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
 DEFAULT_RANGE = (1e-3, 1e2)
 _DEFAULT_VALUES = 20
 # Folds without a proof are fitted to ten times the accuracy of models, and at least so accurately.
 # In practice, that changes an error by a tenth of its standard error at most.
 _COARSER, _MOST_COARSE = 10.0, 1e-3
-# The stored values that all fits read together from which processes are worth starting, and worth
-# using if they run already. A fit with a proof takes as long as so many others.
-_WORTH_STARTING, _WORTH_USING, _FITS_OF_PROOF = 5e7, 5e6, 500
+# The stored values that all fits read together from which processes are worth it. A fit with a
+# proof takes as long as so many others.
+_WORTH_IT, _FITS_OF_PROOF = 5e7, 500
 # Seconds between two looks at whether to stop.
 _BETWEEN_LOOKS = 0.1
 # Pieces of the range between two fits, each with its own bounds.
@@ -66,78 +59,6 @@ _SHARE_OPEN = (0.25, 0.1)
 _FIRST_TOL, _LEAST_TOL, _MOST_TOL = 1e-5, 1e-10, 1e-3
 # Neighbouring fits are no closer than this factor.
 _LEAST_FACTOR = 1.0 + 1e-7
-
-
-class Fold(MemorySource):
-    """The rows that a fold is trained on, as a source, and those that it is not.
-
-    Its classes are those of the training rows, as if there were no others.
-
-    Parameters
-    ----------
-    whole : MemorySource
-        All rows.
-    train, test : array-like of int
-        Which rows to train on, and which to hold out. A row may occur several times.
-    weights : ndarray of shape (n_rows,), default=None
-        The weights of all rows in the error; None means that all are 1.
-
-    Attributes
-    ----------
-    test : ndarray of shape (n_test,)
-        The rows held out.
-    held_out : HeldOutRows
-        What bounds on the error need of them.
-
-    Examples
-    --------
-    >>> whole = MemorySource(np.eye(4), np.array(["a", "b", "b", "c"]))
-    >>> fold = Fold(whole, [0, 1, 1], [2, 3])
-    >>> fold.classes.tolist(), fold.n_rows, fold.held_out.truth.tolist()
-    (['a', 'b'], 3, [1, -1])
-    """
-
-    def __init__(
-        self, whole: MemorySource, train: ArrayLike, test: ArrayLike, weights: Vector | None = None
-    ) -> None:
-        rows = _positions(train, whole.n_rows, "to train on")
-        self.test = _positions(test, whole.n_rows, "held out")
-        super().__init__(
-            whole.rows.matrix[rows], whole.y[rows],
-            None if whole.row_weights is None else whole.row_weights[rows],
-            class_weight=whole.class_weight, intercept_scaling=whole.intercept_scaling, origin={},
-        )  # fmt: skip
-        # Other processes need the rows once.
-        del self.X
-        self._all_rows = whole.rows
-        present = np.unique(whole.y_index[rows])
-        position = np.full(whole.classes.size, -1, dtype=np.int64)
-        position[present] = np.arange(present.size)
-        weights = np.ones(whole.n_rows) if weights is None else np.asarray(weights, np.float64)
-        held_out = weights[self.test]
-        if not held_out.sum() > 0.0:
-            raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
-        columns = _occupied(self.rows.matrix)
-        # The optimum is zero in columns in which no training row has a value.
-        self._unoccupied = np.flatnonzero(~columns)
-        squares, n_stored = row_sizes(whole.rows.matrix[self.test][:, columns])
-        rho = self.intercept_scaling
-        sizes = RowSizes(squares + rho * rho, n_stored + int(rho > 0.0))
-        truth = position[whole.y_index[self.test]]
-        self.held_out = HeldOutRows(sizes.norms, sizes.counts, truth, weights=held_out)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickle, in another process."""
-        vars(self).update({name: as_compiled_for(value) for name, value in state.items()})
-
-    def products(self, w: Vector) -> Vector:
-        """Products with the rows held out, without columns that no training row has."""
-        if w[self._unoccupied].any():
-            w = w.copy()
-            w[self._unoccupied] = 0.0
-        out = np.empty(self.test.size)
-        products_of(self._all_rows.arrays, self.test, w, 0, out.size, out)
-        return out
 
 
 Score = Callable[[Fold, float, list[Result]], float]
@@ -172,9 +93,9 @@ class FoldFit(Knot):
         return all(result.certificate.met for result in self.results)
 
     @property
-    def reasons(self) -> set[str]:
-        """Why training ended, for each class."""
-        return {result.reason for result in self.results}
+    def out_of_time(self) -> bool:
+        """Whether a fit had no more time."""
+        return any(result.reason == OUT_OF_TIME for result in self.results)
 
     @property
     def passes(self) -> int:
@@ -188,8 +109,8 @@ class Value:
 
     C: float
     folds: list[FoldFit]
-    low: float = 0.0
-    high: float = 1.0
+    low: float
+    high: float
 
     @property
     def scores(self) -> list[float]:
@@ -329,10 +250,7 @@ class CrossValidation:
         if certify is not None:
             require_proofs(self.solver)
             if settings.objective.frees(folds[0].intercept_scaling):
-                raise ValueError(
-                    "nothing can be proved about errors at other C, since the intercept is free: "
-                    "use penalize_intercept=True, or choose C without certify"
-                )
+                raise ValueError("certify needs penalize_intercept=True: the intercept is free")
         self._most = math.inf if max_fits is None or certify is None else max_fits
         # With given values, a fold is fitted at one after the other.
         self._n_jobs = settings.n_jobs if certify else min(settings.n_jobs, len(self.folds))
@@ -382,10 +300,8 @@ class CrossValidation:
         return self._eps is not None and self.best.high <= self.bound + self._eps
 
     def __str__(self) -> str:
-        text = f"{len(self.values)} values of C, least error {percent(self._least_error)}"
-        if self._eps is None:
-            return text
-        return f"{text}, none in the range is below {percent(self.bound)}"
+        none = f", none in the range is below {percent(self.bound)}" if self._eps else ""
+        return f"{len(self.values)} values of C, least error {percent(self._least_error)}{none}"
 
     @property
     def curve(self) -> Curve:
@@ -418,8 +334,7 @@ class CrossValidation:
             values = [values[k] for k in spread]
         fits = len(values) if self._eps is None else _FITS_OF_PROOF
         fits *= len(self.folds) * len(self.folds[0].labels)
-        least = _WORTH_USING if started(self._n_jobs) else _WORTH_STARTING
-        if fits * self.folds[0].rows.n_stored < least:
+        if fits * self.folds[0].rows.n_stored < _WORTH_IT:
             self._n_jobs = 1
         if self._n_jobs > 1:
             self._settings = replace(self._settings, stop=None)
@@ -509,59 +424,54 @@ class CrossValidation:
         try:
             while not self._stop.is_set():
                 ready = [t for t in waiting if all((end, t[1]) in fits for end in t[2])]
-                for task in ready[: self._n_jobs - len(running)]:
-                    C, i, ends = task
+                for C, i, ends in ready[: self._n_jobs - len(running)]:
                     # The first value is fitted in any case.
                     if ends and time.monotonic() >= self._deadline:
                         self.reason = self.reason or OUT_OF_TIME
                     if not (ends and self.reason):
-                        known = [fits[end, i] for end in ends]
-                        running[self._submitted(submit, i, C, known, least)] = task
-                    waiting.remove(task)
+                        task = self._task(i, C, [fits[end, i] for end in ends], least)
+                        running[submit(fit_fold, *task)] = C, i, ends
+                    waiting.remove((C, i, ends))
                 if not running:
                     break
                 done = wait(running, _BETWEEN_LOOKS, FIRST_COMPLETED).done
-                if self._stop.is_set():
-                    break
-                for future in done:
+                for future in () if self._stop.is_set() else done:
                     C, i, ends = running.pop(future)
                     fit = future.result()
-                    if ends and OUT_OF_TIME in fit.reasons:
+                    if ends and fit.out_of_time:
                         self.reason = self.reason or OUT_OF_TIME
-                    else:
-                        if self._score is not None:
-                            began = time.perf_counter()
-                            score = self._score(self.folds[i], C, fit.results)
-                            seconds = time.perf_counter() - began
-                            fit = replace(fit, score=score, score_time=seconds)
-                        fits[C, i] = fit
-                        if all((C, k) in fits for k in numbers):
-                            self._add(C, [fits[C, k] for k in numbers])
+                        continue
+                    fits[C, i] = self._scored(i, fit)
+                    if all((C, k) in fits for k in numbers):
+                        self._add(C, [fits[C, k] for k in numbers])
         except KeyboardInterrupt:
             self._stop.set()
         if self._stop.is_set():
             self._end(INTERRUPTED)
 
-    def _submitted(
-        self, submit: Submit, i: int, C: float, ends: Sequence[FoldFit], least: float
-    ) -> Future[FoldFit]:
-        """A fit of a fold at C that has begun."""
+    def _task(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> tuple[Any, ...]:
+        """What fits a fold at C: the arguments of ``fit_fold``."""
         left, tol = self._deadline - time.monotonic(), self._settings.tol
         if self._eps is not None:
             wanted = [wanted_tol(self.folds[i], end, self._eps, least) for end in ends]
             tol = min(wanted, default=_FIRST_TOL)
         limit = None if math.isinf(left) else max(left, 0.0)
         settings = replace(self._settings.at(C), tol=tol, max_time=limit)
-        starts = [(end.C, end.starts) for end in ends]
-        return submit(fit_fold, i, settings, starts, self._eps, least)
+        return i, settings, [(end.C, end.starts) for end in ends], self._eps, least
+
+    def _scored(self, i: int, fit: FoldFit) -> FoldFit:
+        """The fit with its score, if that is not accuracy."""
+        if self._score is None:
+            return fit
+        began, score = time.perf_counter(), self._score(self.folds[i], fit.C, fit.results)
+        return replace(fit, score=score, score_time=time.perf_counter() - began)
 
     def _add(self, C: float, folds: list[FoldFit]) -> None:
         """Add a value, of which all folds have been fitted."""
-        value = Value(C, folds)
+        low, high = [0.0], [1.0]
         if self._eps is not None:
-            (low,), (high,) = self._bounds(folds, folds, np.array([C, C]))
-            value = replace(value, low=float(low), high=float(high))
-        self.values[C] = value
+            low, high = map(np.ndarray.tolist, self._bounds(folds, folds, np.array([C, C])))
+        self.values[C] = Value(C, folds, *low, *high)
         if self._callback is not None and self._callback(self):
             self._end(STOPPED)
 
@@ -595,11 +505,11 @@ def fit_fold(
         # More rows may be open than the accuracy was chosen for.
         tol = wanted_tol(fold, fit, eps, least)
         if tol < 0.25 * fit.gap:
-            if settings.max_time is not None:
-                left = settings.max_time - (time.perf_counter() - began)
-                settings = replace(settings, max_time=max(left, 0.0))
-            again = _measured(fold, replace(settings, tol=tol), fit.starts, eps)
-            if OUT_OF_TIME not in again.reasons:
+            left = settings.max_time
+            if left is not None:
+                left = max(left - (time.perf_counter() - began), 0.0)
+            again = _measured(fold, replace(settings, tol=tol, max_time=left), fit.starts, eps)
+            if not again.out_of_time:
                 return replace(again, fit_time=fit.fit_time + again.fit_time)
     return fit
 
@@ -612,8 +522,7 @@ def _measured(
     results = fit_classes(fold, settings, start=starts)
     times.append(time.perf_counter())
     score = 1.0 - fold.held_out.error(np.array([fold.products(result.w) for result in results]))
-    proved = results if eps is not None else []
-    balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in proved]
+    balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results if eps is not None]
     products = np.array([fold.products(ball.centre) for ball in balls])
     times.append(time.perf_counter())
     light = [
@@ -633,8 +542,7 @@ def wanted_tol(fold: Fold, fit: FoldFit, eps: float, least: float) -> float:
     Where the error is larger than the least, more of them may be.
     """
     newton = all(Newton.name in result.solver for result in fit.results)
-    share = _SHARE_OPEN[0] if newton else _SHARE_OPEN[1]
-    share *= eps + max(1.0 - fit.score - least, 0.0)
+    share = _SHARE_OPEN[not newton] * (eps + max(1.0 - fit.score - least, 0.0))
     largest = max(result.certificate.primal for result in fit.results)
     gap = fold.held_out.distance(fit.products, share) ** 2
     return min(max(gap / largest, _LEAST_TOL), _MOST_TOL) if largest > 0.0 else _MOST_TOL
@@ -678,59 +586,3 @@ def _in_single(alpha: Any) -> Any:
     if alpha is None or np.abs(alpha).max() > 1e30:
         return alpha
     return alpha.astype(np.float32)
-
-
-def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold]:
-    """Folds of nearly the same size, each with nearly the same share of every class.
-
-    The weights of the rows count in the error; those of classes count in training only.
-
-    Parameters
-    ----------
-    source : MemorySource
-        All rows.
-    n_folds : int
-        Their number.
-    seed : int
-        Of the random choice.
-
-    Returns
-    -------
-    folds : list of Fold
-        Every row is held out in one of them.
-
-    Examples
-    --------
-    >>> source = MemorySource(np.eye(6), np.array([0, 0, 0, 1, 1, 1]))
-    >>> [fold.test.size for fold in stratified_folds(source, 3, seed=0)]
-    [2, 2, 2]
-    """
-    if source.n_rows < n_folds:
-        raise ValueError(f"{n_folds} folds need at least as many rows, not {source.n_rows}")
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(source.n_rows)
-    # Sorted by class, the rows are dealt to the folds in turn.
-    order = order[np.argsort(source.y_index[order], kind="stable")]
-    tests = [np.sort(order[i::n_folds]) for i in range(n_folds)]
-    return [Fold(source, np.setdiff1d(order, test), test, source.row_weights) for test in tests]
-
-
-def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]:
-    """Positions of rows, which splitters may give as a mask."""
-    array: NDArray[Any] = np.asarray(which)
-    positions = np.zeros(0, dtype=np.int64)
-    with suppress(IndexError):
-        positions = np.arange(n_rows)[array]
-    if positions.ndim != 1 or not positions.size:
-        raise ValueError(
-            f"cv must give the rows {purpose} of each fold as a mask or as a list of positions, at "
-            f"least one and each below {n_rows}, got an array of shape {array.shape}"
-        )
-    return positions
-
-
-def _occupied(matrix: Any) -> NDArray[np.bool_]:
-    """The columns in which a row has a value."""
-    if not sp.issparse(matrix):
-        return np.asarray(matrix.any(axis=0))
-    return np.bincount(matrix.indices, minlength=matrix.shape[1]) > 0

@@ -102,10 +102,8 @@ class Source(ABC):
         if present.size < 2:
             which = f"only one class, {tidy(present[0])}" if present.size else "no class at all"
             where = " among the rows of positive weight" if present.size < len(weighed) else ""
-            raise ValueError(
-                f"A classifier needs rows of at least 2 classes, but the data contains {which}"
-                f"{where}."
-            )
+            needed = "A classifier needs rows of at least 2 classes, but the data contains"
+            raise ValueError(f"{needed} {which}{where}.")
 
     @property
     def dimension(self) -> int:
@@ -343,10 +341,8 @@ def class_factors(
     # A class may be missing from the data (a fold of a cross-validation); a key that matches
     # nothing while a label has no key is a mistake.
     if unknown and any(label not in class_weight for label in known):
-        raise ValueError(
-            f"class_weight has keys {list(map(plain, unknown))!r} that are not labels; the labels "
-            f"are {known!r} (mind the type: '1' is not 1)"
-        )
+        keys = f"class_weight has keys {list(map(plain, unknown))!r} that are not labels"
+        raise ValueError(f"{keys}; the labels are {known!r} (mind the type: '1' is not 1)")
     factors = np.array([float(class_weight.get(label, 1.0)) for label in known])
     if not (np.isfinite(factors).all() and (factors >= 0).all()):
         shown = {plain(label): plain(weight) for label, weight in class_weight.items()}

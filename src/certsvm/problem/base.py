@@ -122,8 +122,7 @@ class Sizes:
         if large > 1e140 or small < 1e-140 or lambda_ > 1e140:
             raise ValueError(
                 f"C = {C:g}, weights from {s:g} to {S:g} and rows as long as {self.R:g} "
-                "together leave the range of floating-point numbers. Rescale them "
-                "(multiplying all weights and dividing C by the same number changes nothing)."
+                "together leave the range of floating-point numbers: rescale them"
             )
 
 
@@ -193,8 +192,8 @@ def require_both_classes(signed_weights: Vector) -> None:
     """
     if not (signed_weights.max() > 0.0 > signed_weights.min()):
         raise ValueError(
-            "all rows of positive weight are on the same side, so that the best intercept is "
-            "infinite unless it is penalised: use penalize_intercept=True, or rows of both classes"
+            "all rows of positive weight are on the same side: the best intercept is infinite "
+            "unless it is penalised (penalize_intercept=True)"
         )
 
 

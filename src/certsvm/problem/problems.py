@@ -65,10 +65,8 @@ class Problem(Part, PartedProblem):
         signs = _one_per_row(labels, "labels", rows.n_rows)
         if not (np.abs(signs) == 1.0).all():
             other = float(signs[np.abs(signs) != 1.0][0])
-            raise ValueError(
-                f"labels must be +1 or -1, and there is {other:g}: of other labels y, pass "
-                "np.where(y == positive, 1, -1)"
-            )
+            what = f"labels must be +1 or -1, and there is {other:g}"
+            raise ValueError(f"{what}: of other labels y, pass np.where(y == positive, 1, -1)")
         if weights is not None:
             sizes = _one_per_row(weights, "weights", rows.n_rows)
             if not (np.isfinite(sizes).all() and (sizes >= 0).all()):

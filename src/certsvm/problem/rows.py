@@ -58,10 +58,8 @@ class Rows:
     def __init__(self, X: Any, *, intercept_scaling: float = 0.0) -> None:
         self.intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
         if not 0.0 <= self.intercept_scaling < 1e154:
-            raise ValueError(
-                "intercept_scaling must be a number >= 0 whose square is finite, got "
-                f"{intercept_scaling!r}"
-            )
+            must = "a number >= 0 whose square is finite"
+            raise ValueError(f"intercept_scaling must be {must}, got {intercept_scaling!r}")
         X = checked_matrix(X)
         self.n_rows, self.n_columns = (int(n) for n in X.shape)
         arrays = _arrays_of(X, self.intercept_scaling)

@@ -112,11 +112,8 @@ def train(
     elif start is not None:
         start = start.checked(problem)
     if start is not None and start.overflows(problem):
-        warnings.warn(
-            "The weights to start from are so large that J overflows; training starts from zero "
-            "instead.",
-            stacklevel=3,
-        )
+        text = "The weights to start from are so large that J overflows; training starts from zero."
+        warnings.warn(text, stacklevel=3)
         start = None
     with Team(settings.n_jobs) as team:
         # What a checkpoint has to prove L by, if alpha is no function of w.
@@ -387,13 +384,9 @@ def warn_of_scales(problem: BaseProblem, seconds: float) -> None:
     _LOOKED_AT.add(problem.rows)
     factor = difference_in_scale(problem.rows)
     if factor >= _MUCH:
-        warnings.warn(
-            f"Training takes long, and columns differ in scale by a factor of {factor:.2g}. Scale "
-            "them, for example with StandardScaler or, if they are sparse, MaxAbsScaler of "
-            "sklearn.preprocessing.",
-            ScaleWarning,
-            stacklevel=4,
-        )
+        text = f"Training takes long, and columns differ in scale by a factor of {factor:.2g}"
+        text += ". Scale them, for example with sklearn.preprocessing.MaxAbsScaler."
+        warnings.warn(text, ScaleWarning, stacklevel=4)
 
 
 def difference_in_scale(rows: Rows) -> float:

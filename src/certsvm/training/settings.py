@@ -320,10 +320,8 @@ class Checkpoint:
         try:
             file = read_container(self.path, KIND)
             if (of := file.content["problem"]) != self._problem:
-                raise CheckpointError(
-                    f"{self.path} is of a run on {of!r:.200}, not {self._problem!r}. Choose "
-                    "another folder for checkpoints, or remove this one to begin anew."
-                )
+                what = f"{self.path} is of a run on {of!r:.200}, not {self._problem!r}"
+                raise CheckpointError(f"{what}. Choose another folder, or remove it to begin anew.")
             numbers = file.arrays["numbers"]
             if numbers.shape != _LARGEST.shape or not ((numbers >= 0) & (numbers < _LARGEST)).all():
                 raise ValueError(f"its numbers are {numbers}")

@@ -296,24 +296,18 @@ class Witness:
     scale: Vector
 
     def __post_init__(self) -> None:
-        codes = np.asarray(self.codes)
-        scale = np.asarray(self.scale, dtype=np.float64)
+        codes, scale = np.asarray(self.codes), np.asarray(self.scale, dtype=np.float64)
+        shape = f"{codes.dtype} of shape {codes.shape}"
         if codes.ndim != 2 or codes.dtype not in (np.uint8, np.uint16, np.uint32):
-            raise ValueError(
-                "codes must be a matrix of uint8, uint16 or uint32, one row per problem; got "
-                f"{codes.dtype} of shape {codes.shape}"
-            )
-        if scale.shape != (codes.shape[0],):
-            raise ValueError(f"{codes.shape[0]} problems need as many scales, not {scale.shape}")
+            raise ValueError(f"codes must be a matrix of uint8, uint16 or uint32, got {shape}")
         # NaN must fail, so the comparisons are not negated.
-        if not ((scale > 0) & (scale < np.inf)).all():
-            raise ValueError(f"scales must be finite and > 0, got {scale}")
+        if scale.shape != codes.shape[:1] or not ((scale > 0) & (scale < np.inf)).all():
+            raise ValueError(f"scales must be finite, > 0, one for each problem: got {scale}")
         object.__setattr__(self, "codes", read_only(codes))
         object.__setattr__(self, "scale", read_only(scale))
 
     def __repr__(self) -> str:
-        sizes = f"{self.n_rows} rows and {self.n_problems} problems, {self.bits} bits each"
-        return f"<Witness of {sizes}>"
+        return f"<Witness of {self.n_rows} rows, {self.n_problems} problems, {self.bits} bits each>"
 
     @classmethod
     def quantise(cls, alpha: Vector, box: Vector, bits: int = 8, *, scale: float = 1.0) -> Witness:

@@ -201,8 +201,7 @@ class OptimumIntervals:
         if self._free:
             raise ValueError(
                 "nothing is proved about the intercept of the exact optimum, nor about scores, "
-                "since the intercept is free: coef_interval has all that is proved. Train with "
-                "penalize_intercept=True to have more"
+                "since the intercept is free: coef_interval has all that is proved"
             )
 
     def score_intervals(self, scores: Array, sizes: RowSizes) -> tuple[Array, Array]:
@@ -295,10 +294,8 @@ class OptimumIntervals:
             J = 0.5 * square + float(certificate.C) * float(losses[i])
             allowance = 4.0 * certificate.primal_rounding + _OTHER * abs(certificate.primal)
             if J - certificate.primal > allowance:
-                raise ValueError(
-                    "these are not the rows, labels and weights that the model was trained on: the "
-                    f"objective is {J:.6g} here and {certificate.primal:.6g} in the certificate"
-                )
+                other = f"J is {J:.6g} here and {certificate.primal:.6g} in the certificate"
+                raise ValueError(f"these are not the data that the model was trained on: {other}")
 
 
 def in_single(ends: Array, *, upwards: bool) -> NDArray[np.float32]:

@@ -32,7 +32,7 @@ from certsvm.markup import element, statement, table
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
 from certsvm.verification.evidence import FingerprintBuilder
-from certsvm.verification.exact import ExactWitness, Row, judge, upwards
+from certsvm.verification.exact import Row, judge, upwards
 from certsvm.verification.interval_arithmetic import (
     ANYTHING,
     UNDERFLOW,
@@ -143,11 +143,10 @@ class Verification(Judged):
         if self.exact is not None:
             return str(self.exact["verdict"])
         c = self.claimed
-        numbers = (
-            c.primal, c.dual, c.primal_rounding, c.dual_rounding, c.C, c.intercept_scaling
-        )  # fmt: skip
+        least_zero = (c.primal_rounding, c.dual_rounding, c.intercept_scaling)
         # Conditions are written so that NaN does not pass.
-        if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0.0 and c.C > 0.0):
+        finite = all(map(math.isfinite, (c.primal, c.dual, c.C, *least_zero)))
+        if not (finite and min(least_zero) >= 0.0 and c.C > 0.0):
             return REFUTED
         primal, dual = Fraction(c.primal), Fraction(c.dual)
         excuse = Fraction(LARGEST_EXCUSE) * abs(primal)
@@ -190,11 +189,8 @@ class Verification(Judged):
         if self.verdict == REFUTED:
             parts.append(f"DOES NOT MATCH {claims}: other data, other weights, or a changed model")
         elif self.verdict == UNDECIDED:
-            of_dual = "" if self.L is None else f" and the dual {self.L}"
-            parts.append(
-                f"CANNOT BE CHECKED at this precision against {claims}: the primal is {self.J}"
-                + of_dual
-            )
+            parts.append(f"CANNOT BE CHECKED at this precision against {claims}: the primal is")
+            parts[-1] += f" {self.J}" + ("" if self.L is None else f" and the dual {self.L}")
         if self.exact is not None:
             parts.append(f"exactly, J - primal = {upwards(self.exact['J - primal'])}")
             if self.L is not None:
@@ -256,12 +252,8 @@ class VerificationReport(Judged, list[Verification]):
 
     @property
     def _other_data(self) -> list[str]:
-        if self.same_data is not False:
-            return []
-        return [
-            "these are not the data that the model was trained on, or not in their order; what "
-            "is said here is about these"
-        ]
+        other = "these are not the data that the model was trained on, or not in their order"
+        return [] if self.same_data in (None, True) else [f"{other}; what is said is about these"]
 
 
 def verify(
@@ -306,23 +298,18 @@ def verify(
     if not certificates:
         raise ValueError(
             f"this {type(clf).__name__} has no certificate to verify. Pass a certsvm.LinearSVC "
-            "after fit (partial_fit does not certify); of a pipeline, its last step with the "
-            "transformed X."
+            "after fit (partial_fit does not certify); of a pipeline, its last step and its X."
         )
     X = checked_matrix(columns_in_order(X, getattr(clf, "feature_names_in_", None)))
-    shape = len(certificates), X.shape[0]
     alphas: Any = getattr(clf, "dual_coef_", None)
     if alphas is not None:
-        alphas = np.asarray(alphas, dtype=np.float64)
+        alphas, shape = np.asarray(alphas, dtype=np.float64), (len(certificates), X.shape[0])
         if alphas.shape != shape:
-            raise ValueError(
-                f"the model keeps dual variables of shape {alphas.shape}, while its certificates "
-                f"and X need {shape}. Pass the training data."
-            )
+            what = f"the model keeps dual variables of shape {alphas.shape}, not {shape}"
+            raise ValueError(f"{what}, as its certificates and X need: pass the training data")
 
-    def stored(i: int, box: Vector, first: int) -> Vector:
-        part: Vector = alphas[i, first : first + box.size]
-        return part
+    def stored(i: int, box: Vector, first: int) -> Any:
+        return alphas[i, first : first + box.size]
 
     return (_exact_report if exact else _report)(
         dense(clf.coef_), clf.intercept_, certificates, clf.classes_, clf.class_weight_,
@@ -361,23 +348,18 @@ def verify_model(
     'half confirmed'
     """
     if not model.certificates:
-        raise ValueError(
-            "this model has no certificate to verify: nothing is proved about it. `certsvm bound`, "
-            "or certsvm.bound, proves how close to the optimum it is."
-        )
+        raise ValueError("this model has no certificate to verify: certsvm bound makes one")
     if callable(blocks):
         blocks = blocks()
     witness, builder = model.witness, FingerprintBuilder(model.coef.shape[1])
-    if witness is not None and witness.n_problems != len(model.certificates):
+    if witness is not None and witness.n_problems != (n := len(model.certificates)):
         raise ValueError(
-            f"there are dual points of {witness.n_problems} problems, and "
-            f"{len(model.certificates)} certificates"
+            f"there are dual points of {witness.n_problems} problems, {n} certificates"
         )
-    names = getattr(model, "feature_names", None)
 
     def fingerprinted() -> Iterator[tuple[Any, ...]]:
         for X, *rest in blocks:
-            X = columns_in_order(X, names)
+            X = columns_in_order(X, getattr(model, "feature_names", None))
             yield X, *rest
             builder.update(X, np.asarray(rest[0]).ravel())
 
@@ -401,14 +383,11 @@ def _report(
 ) -> VerificationReport:  # fmt: skip
     """Recompute J and L of all problems in one pass over the blocks."""
     positive_classes = [1] if classes.size == 2 else range(classes.size)
-    if not (
-        coef.ndim == 2 and len(coef) == intercept.size == len(claims) == len(positive_classes)
-        and class_weight.shape == classes.shape
-    ):  # fmt: skip
+    together = len(coef) == intercept.size == len(claims) == len(positive_classes)
+    if not (coef.ndim == 2 and together and class_weight.shape == classes.shape):
         raise ValueError(
-            f"{classes.size} classes, {class_weight.size} class weights, coef of shape "
-            f"{coef.shape}, {intercept.size} intercepts and {len(claims)} certificates do not "
-            "belong together"
+            f"{classes.size} classes, {class_weight.size} class weights, coef of {coef.shape}, "
+            f"{intercept.size} intercepts and {len(claims)} certificates do not belong together"
         )
     sums = [
         ProblemSums(_as_floats(claim), w, float(b), dual=alpha_of is not None)
@@ -426,12 +405,10 @@ def _report(
                     alpha = alpha_of(i, sums[i].claimed.C * weights, n_before + first)
                 sums[i].add(rows, signs, weights, alpha)
         n_before += position.size
-    report = VerificationReport()
-    for problem, positive in zip(sums, positive_classes, strict=True):
-        J, L = problem.J(), None if alpha_of is None else problem.L()
-        label = classes[positive]
-        report.append(Verification(problem.claimed, J, L, problem.box_violation, label))
-    return report
+    return VerificationReport(
+        Verification(s.claimed, s.J(), s.L() if alpha_of else None, s.box_violation, label)
+        for s, label in zip(sums, classes[positive_classes], strict=True)
+    )
 
 
 def _exact_report(
@@ -439,9 +416,11 @@ def _exact_report(
     class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
 ) -> VerificationReport:  # fmt: skip
     """The same, without rounding."""
-    labels, points = classes.tolist(), list[ExactWitness | None]([None] * len(claims))
-    if alpha_of is not None:
-        points = [partial(_alpha_of_row, alpha_of, i) for i in range(len(claims))]
+    labels, numbers = classes.tolist(), range(len(claims))
+
+    def alpha_of_row(i: int, k: int, box: float) -> float:
+        assert alpha_of is not None
+        return float(alpha_of(i, np.array([box]), k)[0])
 
     def rows() -> Iterator[Row]:
         for X, position, given in _checked(blocks, classes, coef.shape[1]):
@@ -457,16 +436,16 @@ def _exact_report(
 
     weights = [[*w, b] for w, b in zip(coef.tolist(), intercept.tolist(), strict=True)]
     claimed = [_as_floats(claim) for claim in claims]
-    claims_of = [asdict(claim) for claim in claimed]
+    points = [partial(alpha_of_row, i) if alpha_of else None for i in numbers]
     try:
-        found = judge(claims_of, labels, class_weight.tolist(), weights, rows(), points)
+        found = judge(
+            list(map(asdict, claimed)), labels, class_weight.tolist(), weights, rows(), points
+        )
     except (ArithmeticError, IndexError) as error:
         raise ValueError(f"the model or its witness is not about these rows: {error}") from None
     report = VerificationReport()
     for claim, exact in zip(claimed, found, strict=True):
-        J, L = (
-            None if x is None else Interval.around(x, Fraction(0)) for x in (exact["J"], exact["L"])
-        )
+        J, L = (x if x is None else Interval.around(x, Fraction(0)) for x in map(exact.get, "JL"))
         outside = math.inf if alpha_of is not None and L is None else 0.0
         report.append(Verification(claim, J or ANYTHING, L, outside, exact["class"], exact=exact))
     return report
@@ -485,22 +464,14 @@ def _checked(
         yield X, positions(classes, labels, n_rows), checked_weights(weights, n_rows)
 
 
-def _alpha_of_row(alpha_of: AlphaOf, i: int, k: int, box: float) -> float:
-    return float(alpha_of(i, np.array([box]), k)[0])
-
-
 def _as_floats(claim: Certificate) -> Certificate:
     """The certificate with all its numbers as float64; raises a ValueError if one is not."""
     if claim.loss not in LOSS_NAMES:
         raise ValueError(f"the loss of a certificate is unknown: {claim.loss!r:.60}")
-    penalised = claim.penalize_intercept
-    if not isinstance(penalised, bool | np.bool_):
-        raise ValueError(
-            f"penalize_intercept of a certificate is neither true nor false: {penalised!r:.60}"
-        )
-    numbers: dict[str, Any] = {}
-    for name in _NUMBERS:
-        value = getattr(claim, name)
+    if not isinstance(free := claim.penalize_intercept, bool | np.bool_):
+        raise ValueError(f"a certificate's penalize_intercept is not true or false: {free!r:.60}")
+    numbers: dict[str, Any] = {name: getattr(claim, name) for name in _NUMBERS}
+    for name, value in numbers.items():
         if not isinstance(value, Real):
             raise ValueError(f"the {name} of a certificate is not a number: {value!r:.60}")
         numbers[name] = as_float(value, f"the {name} of a certificate")
@@ -519,10 +490,9 @@ def positions(classes: NDArray[Any], y: ArrayLike, n_rows: int) -> NDArray[np.in
     position = np.fromiter((places.get(value, -1) for value in values), np.intp, n_rows)
     if (position < 0).any():
         other = labels[int(np.argmin(position))]
-        known = ", ".join(tidy(label) for label in classes[:6])
+        known = ", ".join([*map(tidy, classes[:6]), *(["..."] if classes.size > 6 else [])])
         raise ValueError(
-            f"y contains labels that the model was not trained on, such as {tidy(other)}; it knows "
-            f"{known}{', ...' if classes.size > 6 else ''}"
+            f"y has labels that the model does not know, such as {tidy(other)}; it knows {known}"
         )
     return position
 
@@ -548,26 +518,20 @@ def weights_in_problem(
     ``position`` is that of the row's label among the classes, ``given`` are the weights of the
     rows. With more than two classes, only the weight of the positive class counts.
     """
-    if class_weight.size == 2:
-        factors = class_weight[position]
-    else:
-        factors = np.where(position == positive, class_weight[positive], 1.0)
+    own = class_weight.size == 2 or position == positive
     with np.errstate(over="ignore"):
+        factors = np.where(own, class_weight[position], 1.0)
         return checked_weights(factors * given, position.size)
 
 
 def _require_ieee_arithmetic() -> None:
     """Raise a ValueError where the proof does not hold: libraries can change how threads round."""
-    if not (np.full(1, UNDERFLOW) * 1.0).any():
-        raise ValueError(
-            "nothing can be verified in this process, in which subnormal numbers are flushed to "
-            "zero (torch.set_flush_denormal does so, for example)"
-        )
     one, little = np.ones(2), np.array([2.0**-54, -(2.0**-55)])
-    if (one + little != one).any():
-        raise ValueError(
-            "nothing can be verified in this process, in which numbers are not rounded to nearest"
-        )
+    fault = "numbers are not rounded to nearest" if (one + little != one).any() else ""
+    if not (np.full(1, UNDERFLOW) * 1.0).any():
+        fault = "subnormal numbers are flushed to zero (torch.set_flush_denormal does so)"
+    if fault:
+        raise ValueError(f"nothing can be verified in this process, in which {fault}")
 
 
 def row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
