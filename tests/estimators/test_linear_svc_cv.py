@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn import config_context
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
@@ -161,22 +160,6 @@ def test_groups_reach_the_splitter() -> None:
         clf.fit(X, binary, colour="red")
 
 
-def test_metadata_routing() -> None:
-    groups, weights = np.arange(len(y)) // 20, np.where(binary, 3.0, 1.0)
-    with config_context(enable_metadata_routing=True):
-        scorer = get_scorer("accuracy").set_score_request(sample_weight=True)
-        options = {"Cs": CS, "cv": GroupKFold(5), "random_state": 0, "tol": 1e-9}
-        weighted = LinearSVCCV(scoring=scorer, **options)
-        weighted.fit(X, binary, sample_weight=weights, groups=groups)
-        scorer = get_scorer("accuracy").set_score_request(sample_weight=False)
-        plain = LinearSVCCV(scoring=scorer, **options)
-        plain.fit(X, binary, sample_weight=weights, groups=groups)
-    routed = LinearSVCCV(**options).fit(X, binary, sample_weight=weights, groups=groups)
-    # Without routing, scores are weighted as training is.
-    np.testing.assert_allclose(weighted.scores_, routed.scores_)
-    assert not np.allclose(plain.scores_, routed.scores_)
-
-
 def test_weights_count_as_rows() -> None:
     weights = np.random.default_rng(0).integers(1, 4, len(y))
     rows = np.repeat(np.arange(len(y)), weights)
@@ -190,30 +173,6 @@ def test_weights_count_as_rows() -> None:
     two = LinearSVCCV(cv=repeated, **options).fit(X[rows], y[rows])
     np.testing.assert_allclose(one.scores_, two.scores_)
     assert not np.allclose(one.scores_, LinearSVCCV(cv=splits, **options).fit(X, y).scores_)
-
-
-def test_callbacks_of_scikit_learn() -> None:
-    pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
-    tasks: list[str] = []
-
-    class Recorder:
-        def setup(self, estimator: Any, context: Any) -> None:
-            tasks.append("setup")
-
-        def teardown(self, estimator: Any, context: Any) -> None:
-            tasks.append("teardown")
-
-        def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-            pass
-
-        def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-            tasks.append(context.task_name)
-            return tasks.count("value of C") == 2
-
-    clf = LinearSVCCV(Cs=CS, random_state=0).set_callbacks(Recorder())
-    with pytest.warns(ConvergenceWarning, match="stopped by a callback"):
-        clf.fit(X, binary)
-    assert tasks == ["setup", "value of C", "value of C", "fit", "teardown"]
 
 
 def test_what_is_missed_is_told() -> None:

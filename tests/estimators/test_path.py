@@ -141,7 +141,7 @@ def test_a_pickled_path_has_no_data() -> None:
     assert path.met
     assert path.certificate(0.1234).met
     assert path.model(path.Cs[0]).certificate_.met
-    with pytest.raises(ValueError, match="not the data"):
+    with pytest.raises(ValueError, match="no data"):
         path.model(0.1234)
     for ask in (path.model, path.certificate):
         with pytest.raises(ValueError, match=r"outside the path, which is from 0\.01 to 1"):

@@ -100,17 +100,7 @@ class BestBounds:
 
     def certificate(self) -> Certificate:
         """The certificate of the bounds so far."""
-        primal, dual = self.primal, self.dual
-        return Certificate(
-            primal=primal.value,
-            dual=dual.bound.value,
-            target=self.target,
-            bound=dual.source,
-            scale=dual.scale,
-            primal_rounding=primal.rounding,
-            dual_rounding=dual.bound.rounding,
-            C=self._problem.C,
-            intercept_scaling=self._problem.intercept_scaling,
-            loss=self._problem.loss.name,
-            penalize_intercept=not self._problem.free_intercept,
-        )
+        primal, dual, problem = self.primal, self.dual, self._problem
+        found = primal.value, dual.bound.value, self.target, dual.source, dual.scale
+        about = problem.C, problem.intercept_scaling, problem.loss.name, not problem.free_intercept
+        return Certificate(*found, primal.rounding, dual.bound.rounding, *about)

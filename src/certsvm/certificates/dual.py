@@ -123,10 +123,8 @@ def sums_in_any_order(alpha: float, penalty: float, additions: int) -> AlphaSums
 
     A penalty rounds as in ``alpha_sums``.
     """
-    return AlphaSums(
-        rounding.sum_in_any_order(alpha, additions),
-        rounding.sum_in_any_order(penalty, additions + 4),
-    )
+    of_alpha = rounding.sum_in_any_order(alpha, additions)
+    return AlphaSums(of_alpha, rounding.sum_in_any_order(penalty, additions + 4))
 
 
 def dual_sum(problem: BaseProblem, alpha: Vector) -> AlphaSums:
@@ -180,13 +178,8 @@ class RowSums:
         return cls(w, (sums,), path, additions, loss.largest_multiple)
 
     def __add__(self, other: RowSums) -> RowSums:
-        return RowSums(
-            self.w + other.w,
-            self.alpha_sums + other.alpha_sums,
-            self.path + other.path,
-            max(self.additions, other.additions),
-            self.most,
-        )
+        sums, additions = self.alpha_sums + other.alpha_sums, max(self.additions, other.additions)
+        return RowSums(self.w + other.w, sums, self.path + other.path, additions, self.most)
 
     def point(
         self, source: str, alpha: Callable[..., Vector] | None = None, response: Any = None
@@ -268,16 +261,10 @@ def balanced_point(
     lengths = sum(f * length(point.w) for f, point in points)
     penalty = sum(f * (f * point.sums.penalty.value) for f, point in points)
     of_sum = 2.0 * off * least + sum(f * point.sums.alpha.rounding for f, point in points)
-    of_penalty = (
-        SLACK * sum(f * (f * point.sums.penalty.rounding) for f, point in points)
-        + SLACK * 2.0 * off * (1.0 + off) * penalty
-        + units(4, penalty)
-    )
-    of_w = (
-        SLACK * sum(f * point.w_rounding for f, point in points)
-        + SLACK * off * lengths
-        + units(4, lengths)
-    )
+    of_penalty = SLACK * sum(f * (f * point.sums.penalty.rounding) for f, point in points)
+    of_penalty += SLACK * 2.0 * off * (1.0 + off) * penalty + units(4, penalty)
+    of_w = SLACK * sum(f * point.w_rounding for f, point in points)
+    of_w += SLACK * off * lengths + units(4, lengths)
     sums = AlphaSums(Bound(2.0 * least, SLACK * of_sum), Bound(penalty, of_penalty))
     balanced = None if alpha is None else lambda: alpha(*factors)
     return DualPoint(sums, w, positive.source, of_w, positive.most, balanced, response)
@@ -358,17 +345,11 @@ def moved_sum_point(
 
 
 def point_of(
-    problem: BaseProblem,
-    alpha: Vector,
-    w: Vector,
-    w_rounding: float,
-    source: str,
-    *,
-    keep_alpha: bool,
+    problem: BaseProblem, alpha: Vector, w: Vector, error: float, source: str, *, keep_alpha: bool
 ) -> DualPoint:
-    """The dual point of an alpha whose w was kept up to date, with an error of ``w_rounding``."""
+    """The dual point of an alpha whose w was kept up to date, with an ``error`` in norm."""
     sums, most = dual_sum(problem, alpha), problem.loss.largest_multiple
-    return DualPoint(sums, w, source, w_rounding, most, alpha.copy if keep_alpha else None)
+    return DualPoint(sums, w, source, error, most, alpha.copy if keep_alpha else None)
 
 
 def counts_point(

@@ -65,9 +65,7 @@ class OptimumBall:
     loss: Bound
 
     @classmethod
-    def of(
-        cls, certificate: Certificate, w: Vector, vector: DualVector | None = None
-    ) -> OptimumBall:
+    def of(cls, certificate: Certificate, w: Vector, vector: DualVector | None) -> OptimumBall:
         """The ball of a fit.
 
         Without the vector of its dual point, the dual point is zero, which is always feasible.

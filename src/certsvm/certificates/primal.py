@@ -156,11 +156,8 @@ class LossSums:
     longest_chunk: int
 
     def __add__(self, other: LossSums) -> LossSums:
-        return LossSums(
-            self.losses + other.losses,
-            self.masses + other.masses,
-            max(self.longest_chunk, other.longest_chunk),
-        )
+        longest = max(self.longest_chunk, other.longest_chunk)
+        return LossSums(self.losses + other.losses, self.masses + other.masses, longest)
 
     def primal(self, C: float, w: Vector, error: float, *, free_intercept: bool = False) -> Bound:
         """J(w), if these are the losses of all rows at w.
@@ -173,13 +170,8 @@ class LossSums:
         regularised = w[:-1] if free_intercept else w
         squared_norm, longest = inner(regularised, regularised), self.longest_chunk
         loss = C * sum_of_parts(self.losses)
-        allowance = (
-            C
-            * rounding.per_size(error)
-            * sum_of_parts(self.masses)
-            * (1.0 + longest * rounding.UNIT_ROUNDOFF)
-            + units(longest + 11, loss)
-            + units(w.size + 4, squared_norm)
-            + (1.0 + C) * rounding.UNDERFLOW
-        )
+        grown = 1.0 + longest * rounding.UNIT_ROUNDOFF
+        allowance = C * rounding.per_size(error) * sum_of_parts(self.masses) * grown
+        allowance += units(longest + 11, loss) + units(w.size + 4, squared_norm)
+        allowance += (1.0 + C) * rounding.UNDERFLOW
         return Bound(0.5 * squared_norm + loss, allowance)

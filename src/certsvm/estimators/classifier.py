@@ -233,26 +233,22 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         X, y, weights = self._validate(*map(on_host, (X, y, sample_weight)), reset=False)
         report = verify(self, X, y, weights)
         if not report.dual_verified:
-            other = (
-                "they do not seem to be the training data, with their weights and in their order"
-            )
-            raise ValueError(f"The certificate is {report.verdict} by these: {other}:\n{report}")
-        assert self.certificates_
-        claim = self.certificates_[0]
-        objective = Objective(claim.C, loss_named(claim.loss), claim.penalize_intercept)
-        rows = Rows(X, intercept_scaling=claim.intercept_scaling)
+            other = "they seem not to be the training data, with weights and in their order"
+            what = f"The certificate is {report.verdict} by these data: {other}"
+            raise ValueError(f"{what}:\n{report}")
+        claims = self.certificates_ or []
+        rows = Rows(X, intercept_scaling=claims[0].intercept_scaling)
         model = Model.from_estimator(self, Fingerprint.of(X, y))
-        proofs = []
         problems = binary_problems(model.classes, model.class_weight, y, weights, rows.n_rows)
-        for i, (signs, of_rows) in enumerate(problems):
+        proofs = []
+        for (signs, of_rows), c, alpha in zip(problems, claims, self.dual_coef_, strict=True):
+            objective = Objective(c.C, loss_named(c.loss), c.penalize_intercept)
             problem = Problem(rows, signs, weights=of_rows, **objective.keywords)
-            proofs.append(proof(problem, self.certificates_[i], self.dual_coef_[i]))
+            proofs.append(proof(problem, c, alpha))
         certificates, witnesses = zip(*proofs, strict=True)
-        single = {"float32": True} if getattr(X, "dtype", None) == np.float32 else {}
-        return replace(
-            model, certificates=certificates, witness=joined(witnesses),
-            parameters=model.parameters | single,
-        )  # fmt: skip
+        parameters = model.parameters | ({"float32": True} if X.dtype == np.float32 else {})
+        witness = joined(witnesses)
+        return replace(model, certificates=certificates, witness=witness, parameters=parameters)
 
     def report(
         self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
@@ -309,7 +305,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             answers, confusion, fingerprint = on_host(self.predict(X)), None, None
             # A free intercept has no interval, and so no score has one.
             free = any(certificate.free_intercept for certificate in self.certificates_ or ())
-            stability = None if free else float(self.stability(X))
+            stability = None if free else self.stability(X)
             if y is not None:
                 labels = exact_labels(on_host(y))
                 are_right(answers, labels)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -338,9 +337,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         return source.solver(self.solver, self._objective())
 
     def _objective(self) -> Objective:
-        return Objective(
-            as_float(self.C, "C"), loss_named(self.loss), bool(self.penalize_intercept)
-        )
+        return Objective(self.C, loss_named(self.loss), self.penalize_intercept)
 
     def _settings(self, source: Source, solver: Solver) -> Settings:
         """The parameters, checked against the solver."""
@@ -351,15 +348,14 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 "Use certsvm.bound on the fitted model, or another solver."
             )
         if self.checkpoint is not None and self.warm_start:
-            raise ValueError("checkpoint and warm_start=True both say where to start: choose one")
+            raise ValueError("checkpoint is not for warm starts: both say where to begin")
         seed, interval = self.random_state, 1.0 if self.verbose == 1 else 0.0
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return Settings(
-            self._objective(),
-            tol=as_float(self.tol, "tol"), solver=solver, max_iter=self.max_iter,
+            self._objective(), tol=self.tol, solver=solver, max_iter=self.max_iter,
             max_time=self.max_time, seed=seed, n_jobs=effective_n_jobs(self.n_jobs),
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            checkpoint=self.checkpoint,
             keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),
             observers=[PrintedProgress(len(source.labels), interval)] if self.verbose else [],
         )  # fmt: skip
@@ -403,9 +399,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             first = not hasattr(self, "classes_")
             if first and classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
-            if total_samples is not None and not (
-                isinstance(total_samples, Integral) and total_samples >= 1
-            ):
+            least_one = isinstance(total_samples, Integral) and total_samples >= 1
+            if not (total_samples is None or least_one):
                 raise ValueError(f"total_samples must be an integer >= 1, got {total_samples!r}")
             if self.class_weight == "balanced":
                 raise ValueError("class_weight='balanced' needs all labels at once: pass a dict")
@@ -413,9 +408,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             labels = self.classes_ if classes is None else np.unique(exact_labels(classes))
             if first:
                 if labels.size < 2:
-                    raise ValueError(
-                        f"classes must name at least two classes, got {listing(labels.tolist())}"
-                    )
+                    raise ValueError(f"classes needs at least two classes, got {labels.tolist()}")
                 n_problems, n_columns = len(positive_classes(labels.size)), X.shape[1]
                 # For each class the weights, and a copy that replaces them.
                 require_memory_for(n_columns, 2 * n_problems + 1)
@@ -431,10 +424,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             self.n_iter_, self.solver_ = 1, "sgd-s"
             # What was proved, and known of the dual problem, was about another model.
             self.certificate_ = self.certificates_ = None
-            self.__dict__.pop("dual_coef_", None)
-            self.__dict__.pop("history_", None)
-            end = Start(np.empty(0), max(1, round(self.t_ / total)))
-            self._ends = [end] * len(self.coef_)
+            for name in ("dual_coef_", "history_"):
+                self.__dict__.pop(name, None)
+            self._ends = [Start(np.empty(0), max(1, round(self.t_ / total)))] * len(self.coef_)
         return self
 
     def _present(self, X: Any, y: Any, weights: Any, C_total: float) -> None:
@@ -458,11 +450,10 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
 
     def _starts(self, source: Source) -> list[Start] | None:
         """The start of each problem; None if there is no previous solution of the same shape."""
-        if not (
-            self.warm_start and hasattr(self, "_ends")
-            and self.coef_.shape[1] == source.n_columns
-            and np.array_equal(self.classes_, source.classes)
-        ):  # fmt: skip
+        if not (self.warm_start and hasattr(self, "_ends")):
+            return None
+        same_shape = self.coef_.shape[1] == source.n_columns
+        if not (same_shape and np.array_equal(self.classes_, source.classes)):
             return None
         rho, objective, ratio = source.intercept_scaling, self._objective(), None
         # After partial_fit there are no certificates.
@@ -488,12 +479,10 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
 
     def _refuse_other_problems(self) -> None:
         """Raise for the problems of scikit-learn's LinearSVC that there is no solver for here."""
-        for name, ours, others in (
-            ("penalty", "l2", "liblinear (-s 5) and skglm"),
-            ("multi_class", "ovr", "liblinear (-s 4)"),
-        ):
+        others = {"penalty": "l2", "multi_class": "ovr"}
+        for name, ours in others.items():
             if (value := getattr(self, name)) != ours:
-                instead = f"only {ours!r}: use scikit-learn's LinearSVC, {others}"
+                instead = f"only {ours!r}: use scikit-learn's LinearSVC, liblinear or skglm"
                 raise ValueError(f"{name}={value!r} is not available here, {instead}")
 
     def _validate(
@@ -548,11 +537,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             return
         worst = max(missed, key=lambda r: r.certificate.proved_gap)
         certificate = worst.certificate
-        other = "" if self.solver == "auto" else ", try solver='auto'"
-        advice = (
-            "To get closer, raise max_iter or max_time, scale the columns to similar size"
-            f"{other}, or lower C; or accept a larger tol."
-        )
+        advice = "To get closer, raise max_iter or max_time, scale the columns to similar size, "
+        advice += "" if self.solver == "auto" else "try solver='auto', "
+        advice += "or lower C; or accept a larger tol."
         if worst.reason == INTERRUPTED:
             advice = "The next fit goes on from it." if self.warm_start else ""
         elif certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):

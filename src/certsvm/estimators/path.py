@@ -191,25 +191,19 @@ class Path(Trace, Sequence[LinearSVC]):
             answers = scores.argmax(axis=2) if scores.ndim == 3 else (scores > 0.0).astype(int)
             # Labels are compared, since those of other classes have no place among these.
             errors = [float(np.mean(~are_right(classes[answer], y))) for answer in answers]
-        certificates = [self._known(C) for C in Cs.tolist()]
         labels = [tidy(label) for label in models[0].classes_[-len(coefs[0]) :]]
+        bounds = [(c.primal, c.dual, c.proved_gap) for c in map(self._known, Cs.tolist())]
+        objective = self.knots[0].results[0].certificate.objective
+        primal, dual, gaps = map(list, zip(*bounds, strict=True))
         return PathPoints(
-            Cs=Cs.tolist(),
-            primal=[c.primal if c else math.nan for c in certificates],
-            dual=[c.dual if c else math.nan for c in certificates],
-            gaps=[c.proved_gap if c else math.inf for c in certificates],
-            fitted=fitted.tolist(),
-            coefs=coefs,
-            labels=labels,
-            objective=self.knots[0].results[0].certificate.objective,
-            errors=errors,
+            Cs.tolist(), primal, dual, gaps, fitted.tolist(), coefs, labels, objective, errors
         )
 
-    def _known(self, C: float) -> Certificate | None:
+    def _known(self, C: float) -> Certificate:
         try:
             return self.certificate(C)
         except ValueError:
-            return None
+            return Certificate(math.nan, math.nan, self.tol)
 
 
 def fit_path(
@@ -280,8 +274,7 @@ def fit_path(
     low_high = (min(values), max(values)) if values else checked_range(C_range)
     if tol is None:
         tol = estimator.tol if values else COARSE_TOL
-    tol = as_float(tol, "tol")
-    template = clone(estimator).set_params(tol=tol)
+    template = clone(estimator).set_params(tol=as_float(tol, "tol"))
     template._validate_params()
     if estimator.checkpoint is not None:
         raise ValueError("fit_path makes many fits, and cannot write a checkpoint of all of them")
@@ -339,10 +332,7 @@ def _warn_if_missed(path: Path) -> None:
     (low, high), end = path.C_range, path.proved_up_to
     as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
     advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
-    warnings.warn(
-        f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}, "
-        f"{as_far}, after {len(path)} fits. "
-        + ("It was interrupted." if path.interrupted else advice),
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+    advice = "It was interrupted." if path.interrupted else advice
+    what = f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}"
+    text = f"{what}, {as_far}, after {len(path)} fits. {advice}"
+    warnings.warn(text, ConvergenceWarning, stacklevel=3)

@@ -17,7 +17,7 @@ from certsvm.files.model import Model
 from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, dense, exact_labels
-from certsvm.problem.base import Objective, positive_C
+from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows, Vector
 from certsvm.resources import require_memory_for
@@ -107,8 +107,6 @@ def bound(
     True
     """
     tol = Settings(tol=tol, max_iter=max_iter).tol
-    if intercept is not None:
-        intercept = as_float(intercept, "intercept")
     if intercept_scaling is not None:
         intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
         if not intercept_scaling > 0:
@@ -120,7 +118,8 @@ def bound(
     own: dict[str, Any]
     if is_vector := _fitted(model, "coef") is None:
         classes = np.unique(labels)
-        coefs, intercepts = _weight_vector(model, classes), np.array([intercept or 0.0])
+        height = as_float(intercept or 0.0, "intercept")
+        coefs, intercepts = _weight_vector(model, classes), np.array([height])
         factors, rho = np.ones(classes.size), 0.0 if intercept is None else 1.0
         own = {"loss": HINGE.name, "intercept_scaling": rho, "penalize_intercept": True}
     elif intercept is not None:
@@ -135,11 +134,11 @@ def bound(
     asked = {**own, **{name: value for name, value in given if value is not None}}
     if "C" not in asked:
         raise ValueError(
-            f"{type(model).__name__} has no parameter C; pass the C of the problem (C=..., or -c)"
+            f"{type(model).__name__} has no C; pass that of the problem (C=..., or -c)"
         )
-    asked["C"] = positive_C(asked["C"])
     rho = asked["intercept_scaling"]
     objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
+    asked["C"] = objective.C
     if not is_vector:
         _warn_of_other_objective(model, {**asked, **own} if known else None, asked)
     rows = Rows(X, intercept_scaling=rho)
@@ -203,9 +202,7 @@ def _linear_functions(model: Any, n_classes: int) -> tuple[NDArray[Any], NDArray
     n_problems = len(positive_classes(n_classes))
     # Between several classes, libsvm's are functions of one against another.
     if len(coefs) != n_problems or (hasattr(model, "n_support_") and n_classes > 2):
-        raise ValueError(
-            f"{type(model).__name__} is not one linear function per class against the rest"
-        )
+        raise ValueError(f"{type(model).__name__} is not one function per class against the rest")
     # Without an intercept, scikit-learn has a single zero.
     return coefs, np.broadcast_to(np.ravel(_fitted(model, "intercept")), n_problems)
 
@@ -244,17 +241,13 @@ def _warn_of_other_objective(model: Any, own: dict[str, Any] | None, asked: dict
         if minimised == problem:
             return
         what = f"minimised another objective ({minimised})"
-    warnings.warn(
-        f"{type(model).__name__} {what}. The certificate is about {problem}, and so is the gap: "
-        "a model may be optimal for its own objective and far from optimal for this one.",
-        stacklevel=3,
-    )
+    about = f"The certificate is about {problem}, from whose optimum the model may be far."
+    warnings.warn(f"{type(model).__name__} {what}. {about}", stacklevel=3)
 
 
 def _class_weights(model: Any, n_classes: int) -> NDArray[np.float64]:
     """The factors of a classifier's class weights."""
-    factors = _fitted(model, "class_weight")
-    if factors is not None:
+    if (factors := _fitted(model, "class_weight")) is not None:
         return np.asarray(factors, dtype=np.float64)
     if getattr(model, "class_weight", None) is not None:
         raise ValueError(

@@ -6,7 +6,7 @@ import contextlib
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,9 @@ class Comparison:
             c = result.certificate
             accuracy = max(0.0, c.primal / self.dual - 1) if self.dual > 0 else math.inf
             seconds = result.history[-1].seconds if result.history else 0.0
-            rows.append({
-                "solver": name, "passes": result.passes, "seconds": seconds, "primal": c.primal,
-                "dual": c.dual, "proved_gap": c.proved_gap, "accuracy": accuracy,
-                "ended": result.reason,
-            })  # fmt: skip
+            row = {"solver": name, "passes": result.passes, "seconds": seconds, "primal": c.primal}
+            row |= {"dual": c.dual, "proved_gap": c.proved_gap, "accuracy": accuracy}
+            rows.append(row | {"ended": result.reason})
         return rows
 
     def plot(self, path: str | Path | None = None) -> Any:
@@ -209,11 +207,8 @@ def compare(
     problem, seed = source.problem(0, objective), np.random.SeedSequence(random_state)
     sides = [np.flatnonzero(sign * problem.signed_weights > 0) for sign in (1, -1)]
     few = problem.sample(np.concatenate([side[:_TRIAL_ROWS] for side in sides]))
-    for name, solver in zip(names, made, strict=True):
-        trial = train(
-            few, solver, tol=settings.tol, max_iter=3, seed=seed, stop=stop,
-            name=f"{name} is compiled",
-        )  # fmt: skip
+    for solver in made:
+        trial = train(few, solver, replace(settings, max_iter=3, max_time=None), seed=seed)
         if trial.reason == INTERRUPTED:
             raise KeyboardInterrupt
     results: dict[str, Result] = {}

@@ -242,10 +242,8 @@ class Trace:
             return first.results
         results = []
         for i, (a, b, chord) in enumerate(zip(first.results, last.results, chords, strict=True)):
-            problem = source.problem(i, self._objective.at(C))
-            s, t = chord.shares(C)
-            w = s * a.w + t * b.w
-            alpha, dual = None, chord.dual(C)
+            problem, (s, t) = source.problem(i, self._objective.at(C)), chord.shares(C)
+            w, alpha, dual = s * a.w + t * b.w, None, chord.dual(C)
             if a.alpha is not None and b.alpha is not None:
                 box = box_end(problem.loss, C, problem.weights)
                 alpha = np.minimum(s * a.alpha + t * b.alpha, box)
@@ -345,19 +343,14 @@ def trace_path(
 
 def fit_settings(settings: Settings, solver: Solver, tol: float) -> Settings:
     """The settings of one fit among several, with what the others need of it."""
-    keep_alpha = settings.keep_alpha or solver.warm_starts_from_alpha
-    return replace(
-        settings, solver=solver, tol=tol, keep_alpha=keep_alpha, keep_vector=solver.certifies
-    )
+    keep_alpha, vector = settings.keep_alpha or solver.warm_starts_from_alpha, solver.certifies
+    return replace(settings, solver=solver, tol=tol, keep_alpha=keep_alpha, keep_vector=vector)
 
 
 def require_proofs(solver: Solver, tol: float = math.inf) -> None:
     """Raise a ValueError unless this solver can prove something about a range of C."""
     if not solver.certifies:
-        raise ValueError(
-            f"a range of C needs a solver with a dual bound, and {solver.name!r} has none: use "
-            "'auto', or train at single values"
-        )
+        raise ValueError(f"a range of C needs a solver with a dual bound; {solver.name!r} has none")
     if not tol > 0.0:
         raise ValueError(f"a range of C needs tol > 0, got {tol!r}")
 

@@ -300,8 +300,6 @@ def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         if least < largest and (second | (y == least)).all():
             return np.array([least, largest], dtype=y.dtype), second.astype(np.intp)
     classes = np.unique(y)
-    if classes.size == 2:
-        return classes, (y == classes[1]).astype(np.intp)
     return classes, np.searchsorted(classes, y)
 
 
@@ -331,8 +329,7 @@ def class_factors(
         return np.ones(classes.size)
     if isinstance(class_weight, str) and class_weight == "balanced":
         # A class without weight has no rows to multiply; any factor will do.
-        balanced = np.ones(classes.size)
-        np.divide(totals.sum(), classes.size * totals, out=balanced, where=totals > 0)
+        balanced: Vector = totals.sum() / (classes.size * np.where(totals > 0.0, totals, 1.0))
         return balanced
     if not isinstance(class_weight, dict):
         raise ValueError(f'class_weight must be a dict, "balanced" or None, got {class_weight!r}')

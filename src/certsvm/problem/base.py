@@ -122,7 +122,7 @@ class Sizes:
         if large > 1e140 or small < 1e-140 or lambda_ > 1e140:
             raise ValueError(
                 f"C = {C:g}, weights from {s:g} to {S:g} and rows as long as {self.R:g} "
-                "together leave the range of floating-point numbers: rescale them"
+                "together leave the range of floating-point numbers. Rescale them."
             )
 
 
@@ -158,24 +158,15 @@ class ClassSurvey:
 
 
 def sizes_of_classes(
-    surveys: Sequence[ClassSurvey],
-    factors: Vector,
-    n_columns: int,
-    intercept_scaling: float,
-    R: float,
+    surveys: Sequence[ClassSurvey], factors: Vector, n_columns: int, rho: float, R: float
 ) -> Sizes:
     """The sizes of a problem from surveys of its classes and factors of their weights."""
     used = [(s, f) for s, f in zip(surveys, factors.tolist(), strict=True) if f > 0]
-    return Sizes(
-        n_rows=sum(s.n_rows for s in surveys),
-        n_columns=n_columns,
-        intercept_scaling=intercept_scaling,
-        m=sum(s.n_active for s, _ in used),
-        weight_sum=math.fsum(f * s.weight_sum for s, f in used),
-        smallest_weight=min((f * s.smallest for s, f in used), default=math.inf),
-        largest_weight=max((f * s.largest for s, f in used), default=0.0),
-        R=R,
-    )
+    n_rows, m = sum(s.n_rows for s in surveys), sum(s.n_active for s, _ in used)
+    weight_sum = math.fsum(f * s.weight_sum for s, f in used)
+    smallest = min((f * s.smallest for s, f in used), default=math.inf)
+    largest = max((f * s.largest for s, f in used), default=0.0)
+    return Sizes(n_rows, n_columns, rho, m, weight_sum, smallest, largest, R)
 
 
 def one_against_rest(factors: Vector, positive: int) -> Vector:

@@ -13,9 +13,9 @@ from certsvm.kernels.losses import HINGE, Loss
 from certsvm.matrices import refuse_masked
 from certsvm.problem.base import (
     HINGE_OBJECTIVE,
+    ClassSurvey,
     Objective,
     PartedProblem,
-    Sizes,
     one_against_rest,
     require_both_classes,
     sizes_of_classes,
@@ -68,29 +68,18 @@ class Problem(Part, PartedProblem):
             what = f"labels must be +1 or -1, and there is {other:g}"
             raise ValueError(f"{what}: of other labels y, pass np.where(y == positive, 1, -1)")
         if weights is not None:
-            sizes = _one_per_row(weights, "weights", rows.n_rows)
-            if not (np.isfinite(sizes).all() and (sizes >= 0).all()):
+            factors = _one_per_row(weights, "weights", rows.n_rows)
+            if not (np.isfinite(factors).all() and (factors >= 0).all()):
                 raise ValueError("weights must be finite and not negative")
-            signs = signs * sizes
+            signs = signs * factors
         Part.__init__(self, rows, signs)
-        objective = Objective(C, loss, penalize_intercept)
-        PartedProblem.__init__(self, self._sizes(), objective)
+        survey, factor = ClassSurvey(), np.ones(1)
+        survey.add(rows.n_rows, self.weights)
+        R = float(np.sqrt(self.of_active(rows.squared_norms).max(initial=0.0)))
+        sizes = sizes_of_classes([survey], factor, rows.n_columns, rows.intercept_scaling, R)
+        PartedProblem.__init__(self, sizes, Objective(C, loss, penalize_intercept))
         if self.free_intercept:
             require_both_classes(self.signed_weights)
-
-    def _sizes(self) -> Sizes:
-        active, rows = self.active, self.rows
-        weights = self.of_active(self.weights)
-        return Sizes(
-            n_rows=rows.n_rows,
-            n_columns=rows.n_columns,
-            intercept_scaling=rows.intercept_scaling,
-            m=active.size,
-            weight_sum=float(self.weights.sum()),
-            smallest_weight=float(weights.min(initial=np.inf)),
-            largest_weight=float(weights.max(initial=0.0)),
-            R=float(np.sqrt(self.of_active(rows.squared_norms).max(initial=0.0))),
-        )
 
     def parts(self) -> Iterator[Part]:
         """The problem itself."""

@@ -15,7 +15,6 @@ import logging
 import math
 import time
 import warnings
-import weakref
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,10 +23,8 @@ import numpy as np
 from certsvm.certificates.best import BestBounds
 from certsvm.certificates.dual import Response, dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.matrices import dense
 from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows, Vector
+from certsvm.problem.rows import Vector
 from certsvm.resources import PassCutError, Team, pass_limits, require_memory_for
 from certsvm.solvers import SOLVERS, Auto, make_solver
 from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
@@ -101,9 +98,7 @@ def train(
     saved, rng = None, np.random.default_rng(seed)
     if checkpoint is not None:
         if not (solver.starts_warm and isinstance(problem, SummableProblem)):
-            raise CheckpointError(
-                f"solver {solver.name!r} cannot go on from a checkpoint here: train without one"
-            )
+            raise CheckpointError(f"solver {solver.name!r} cannot go on from a checkpoint here")
         saved = checkpoint.load(problem)
     if saved is not None:
         start, began = saved.start, began - saved.seconds
@@ -156,7 +151,10 @@ def train(
         solver=trainer.run.solver_name or solver.name,
         alpha=alpha, response=best.dual.response, vector=best.dual.vector,
     )  # fmt: skip
-    trainer.log_result(result)
+    _log.info(
+        "%sC = %g, %s after %s of %s, %.3f s: %s", trainer.prefix, problem.C, reason,
+        shown_passes(result.passes), result.solver, trainer.seconds, result.certificate,
+    )  # fmt: skip
     return result
 
 
@@ -182,10 +180,8 @@ class Trainer:
     prefix: str
 
     def __post_init__(self) -> None:
-        self.run = self.solver.start(self.problem, self.options)
-        self.best = BestBounds(
-            self.problem, self.settings.tol, keep_vector=self.settings.keep_vector
-        )
+        self.run, settings = self.solver.start(self.problem, self.options), self.settings
+        self.best = BestBounds(self.problem, settings.tol, keep_vector=settings.keep_vector)
         self.history, self.resumed = History(), False
         # The ratio of J to its estimate, and the pass after which J is computed in any case.
         self.correction, self.next_scheduled = 1.0, 1
@@ -237,8 +233,6 @@ class Trainer:
             reason = next((text for text, applies in reasons if applies), "")
             if reason:
                 break
-            if not met:
-                warn_of_scales(self.problem, self.seconds)
             if checkpoint is not None and checkpoint.due():
                 checkpoint.save(self.saved())
         return reason
@@ -289,28 +283,16 @@ class Trainer:
         return guess / dual - 1.0 <= self.solver.f * self.best.target
 
     def _record(self, epoch: Epoch, primal: float, passes: int) -> None:
-        epochs = epoch.epochs
+        epochs, best = epoch.epochs, self.best.certificate()
         if self.resumed:
             # Not every solver counts on from its start.
             epochs = max(epochs, self.history[-1].epochs + 1)
-        best = self.best.certificate()
         values = {name: getattr(epoch, name) for name in _REPORTED}
-        reported = {name: value for name, value in values.items() if value is not None}
-        self.history.append(
-            Record(
-                self.seconds, passes, epochs, primal=primal, dual=best.dual, gap=best.gap,
-                relative_gap=best.relative_gap, **reported,
-            )
-        )  # fmt: skip
+        values = {name: value for name, value in values.items() if value is not None}
+        values |= {"dual": best.dual, "gap": best.gap, "relative_gap": best.relative_gap}
+        self.history.append(Record(self.seconds, passes, epochs, primal=primal, **values))
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("%s%s", self.prefix, shown_record(self.history[-1]))
-
-    def log_result(self, result: Result) -> None:
-        """Log what came of training."""
-        _log.info(
-            "%sC = %g, %s after %s of %s, %.3f s: %s", self.prefix, self.problem.C, result.reason,
-            shown_passes(result.passes), result.solver, self.seconds, result.certificate,
-        )  # fmt: skip
 
     def _best_w(self) -> Vector:
         # A copy, so that a callback cannot change the certified vector.
@@ -364,43 +346,3 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
     able = [n for n, s in solvers.items() if isinstance(problem, s.problem_type) and solves(s)]
     instead = f". Use {', '.join(map(repr, able))}" if able else ""
     raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
-
-
-# Training takes long after so many seconds. Columns differ much by this factor.
-_LONG, _MUCH = 10.0, 1000.0
-_SAMPLE = 100_000
-
-_LOOKED_AT: weakref.WeakSet[Rows] = weakref.WeakSet()
-
-
-class ScaleWarning(UserWarning):
-    """Training takes long, and columns differ much in scale."""
-
-
-def warn_of_scales(problem: BaseProblem, seconds: float) -> None:
-    """Warn if training has taken long and columns differ much in scale, once for the same rows."""
-    if seconds < _LONG or not isinstance(problem, Problem) or problem.rows in _LOOKED_AT:
-        return
-    _LOOKED_AT.add(problem.rows)
-    factor = difference_in_scale(problem.rows)
-    if factor >= _MUCH:
-        text = f"Training takes long, and columns differ in scale by a factor of {factor:.2g}"
-        text += ". Scale them, for example with sklearn.preprocessing.MaxAbsScaler."
-        warnings.warn(text, ScaleWarning, stacklevel=4)
-
-
-def difference_in_scale(rows: Rows) -> float:
-    """The ratio of the largest to the smallest scale: of the largest absolute values of columns.
-
-    Columns of zeros are left out, and of many rows all but the first.
-
-    Examples
-    --------
-    >>> difference_in_scale(Rows(np.array([[1.0, 0.0, -200.0], [2.0, 0.0, 50.0]])))
-    100.0
-    """
-    sample = rows.matrix[:_SAMPLE]
-    highest, lowest = (dense(ends).ravel() for ends in (sample.max(axis=0), sample.min(axis=0)))
-    largest = np.maximum(highest, -lowest).astype(np.float64)
-    largest = largest[largest > 0.0]
-    return float(largest.max() / largest.min()) if largest.size else 1.0

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import index
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -183,7 +184,7 @@ class Settings:
     n_jobs: int = 1
     keep_alpha: bool = False
     keep_vector: bool = False
-    checkpoint: str | Path | None = None
+    checkpoint: str | PathLike[str] | None = None
     checkpoint_every: float = 10.0
     callbacks: Sequence[Callback] = ()
     observers: Sequence[Observer] = ()
@@ -292,11 +293,9 @@ class Checkpoint:
         if start.alpha is not None:
             arrays["alpha"] = start.alpha
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             write_container(self.path, KIND, {"problem": self._problem}, arrays)
         except OSError as error:
-            text = f"no checkpoint was written: {error}"
-            warnings.warn(text, CheckpointWarning, stacklevel=3)
+            warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
         self._written = time.perf_counter()
         self._wait = max(self._interval, (self._written - began) / _SHARE)
 
@@ -305,18 +304,17 @@ class Checkpoint:
 
         Raises an OSError if nothing can be written there.
         """
+        from certsvm.files.atomic import WriteError
+        from certsvm.files.container import read_container
+
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.path.parent).close()
         except OSError as error:
-            from certsvm.files.atomic import WriteError
-
             reason = f"no checkpoints can be kept there: {error.strerror}"
             raise WriteError(error.errno, reason, str(self.path.parent)) from None
         if not self.path.exists():
             return None
-        from certsvm.files.container import read_container
-
         try:
             file = read_container(self.path, KIND)
             if (of := file.content["problem"]) != self._problem:
@@ -333,7 +331,5 @@ class Checkpoint:
         except CheckpointError:
             raise
         except (ValueError, KeyError) as error:
-            reason = str(error).rstrip(".")
-            raise CheckpointError(
-                f"{self.path} is not a valid checkpoint: {reason}. Remove it to begin anew."
-            ) from None
+            what = f"{self.path} is not a valid checkpoint: {error}"
+            raise CheckpointError(f"{what.rstrip('.')}. Remove it to begin anew.") from None

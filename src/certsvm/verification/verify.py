@@ -491,9 +491,8 @@ def positions(classes: NDArray[Any], y: ArrayLike, n_rows: int) -> NDArray[np.in
     if (position < 0).any():
         other = labels[int(np.argmin(position))]
         known = ", ".join([*map(tidy, classes[:6]), *(["..."] if classes.size > 6 else [])])
-        raise ValueError(
-            f"y has labels that the model does not know, such as {tidy(other)}; it knows {known}"
-        )
+        what = f"y has labels that the model was not trained on, such as {tidy(other)}"
+        raise ValueError(f"{what}; it knows {known}")
     return position
 
 
