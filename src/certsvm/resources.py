@@ -139,48 +139,33 @@ ALONE = Team()
 
 
 class _BlasLimits:
-    """The limits that are lowered now, and the number of callers that rely on it.
+    """The limits that are lowered now, and the number of callers that rely on it."""
 
-    ``libraries`` are threadpoolctl's controllers of the BLAS libraries in this process.
-    """
-
-    def __init__(self, libraries: Sequence[Any]) -> None:
-        self._libraries = libraries
-        self._lock = threading.Lock()
-        self._users = 0
+    def __init__(self) -> None:
+        self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        self._lock, self._users = threading.Lock(), 0
         # The limits of the process before the first of these callers.
         self._before: dict[Any, int] = {}
-        # Whether each thread has a limit of its own; found out when it first matters.
-        self._is_per_thread: dict[Any, bool] = {}
 
-    def lower(self) -> list[tuple[Any, int]]:
+    def lower(self) -> dict[Any, int]:
         """Set all limits to one; return those of this thread alone."""
-        own = []
+        own: dict[Any, int] = {}
         with self._lock:
             self._users += 1
             for library in self._libraries:
-                number = library.get_num_threads()
-                if number is None or number <= 1:
-                    continue
-                _set_limit(library, 1)
-                if library not in self._is_per_thread:
-                    with ThreadPoolExecutor(1) as elsewhere:
-                        other = elsewhere.submit(library.get_num_threads).result()
-                    self._is_per_thread[library] = other != 1
-                if self._is_per_thread[library]:
-                    own.append((library, number))
-                else:
-                    self._before[library] = number
+                if (number := library.get_num_threads() or 1) > 1:
+                    _set_limit(library, 1)
+                    (own if _is_per_thread(library) else self._before)[library] = number
         return own
 
-    def restore(self, own: list[tuple[Any, int]]) -> None:
+    def restore(self, own: dict[Any, int]) -> None:
         """Undo ``lower``; the last caller restores the limits of the process."""
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                own = own + list(self._before.items())
+                own = own | self._before
                 self._before.clear()
-            for library, number in own:
+            for library, number in own.items():
                 _set_limit(library, number)
 
 
@@ -195,9 +180,14 @@ def _set_limit(library: Any, number: int) -> None:
 
 
 @cache
-def _blas_limits() -> _BlasLimits:
-    # Finding the libraries takes milliseconds, so it is done once.
-    return _BlasLimits(ThreadpoolController().select(user_api="blas").lib_controllers)
+def _is_per_thread(library: Any) -> bool:
+    """Whether each thread has a limit of its own, asked when that of this thread is one."""
+    with ThreadPoolExecutor(1) as elsewhere:
+        return bool(elsewhere.submit(library.get_num_threads).result() != 1)
+
+
+# Finding the libraries takes milliseconds, so it is done once.
+_blas_limits = cache(_BlasLimits)
 
 
 @contextmanager

@@ -172,16 +172,14 @@ class Rows:
             return
         k = int(np.argmax(bad))
         row = self.matrix[k : k + 1]
-        columns, values = (
-            (row.indices, row.data) if sp.issparse(row) else (np.arange(row.size), row[0])
-        )
-        for column, value in zip(columns, values, strict=True):
+        columns, values = np.arange(row.shape[1]), row
+        if sp.issparse(row):
+            columns, values = row.indices, row.data
+        for column, value in zip(columns, values.ravel(), strict=True):
             if not np.isfinite(value):
-                what = "NaN" if np.isnan(value) else "infinity"
-                raise ValueError(
-                    f"Input X contains {what}: row {k}, column {column}. Remove such rows, or "
-                    "fill in the missing values (for example with sklearn.impute.SimpleImputer)."
-                )
+                where = f"{'NaN' if np.isnan(value) else 'infinity'}: row {k}, column {column}"
+                remedy = "Remove such rows, or fill in values (sklearn.impute.SimpleImputer)."
+                raise ValueError(f"Input X contains {where}. {remedy}")
         raise ValueError(
             f"Row {k} of X has values so large that its squared norm overflows "
             f"(largest {np.abs(values).max(initial=0.0):g}). Rescale the columns."

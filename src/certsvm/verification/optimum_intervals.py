@@ -33,13 +33,8 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.matrices import dense
-from certsvm.verification.interval_arithmetic import (
-    INFLATION,
-    UNDERFLOW,
-    UNIT_ROUNDOFF,
-    Interval,
-    Vector,
-)
+from certsvm.verification import interval_arithmetic as arithmetic
+from certsvm.verification.interval_arithmetic import UNDERFLOW, UNIT_ROUNDOFF, Interval, Vector
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -62,9 +57,7 @@ def radius(certificate: Certificate | None) -> float:
     >>> radius(Certificate(primal=3.0, dual=4.0, target=0.01))
     inf
     """
-    if certificate is None:
-        return math.inf
-    c = certificate
+    c = Certificate(math.inf, 0.0, 0.0) if certificate is None else certificate
     numbers = (c.primal, c.dual, c.primal_rounding, c.dual_rounding)
     if not all(map(math.isfinite, numbers)):
         return math.inf
@@ -241,7 +234,7 @@ class OptimumIntervals:
         # converted to float64. The intercept was rounded, and so is the sum with it.
         roundings = (counts + 4.0) * self._lengths * sizes.norms[:, np.newaxis]
         roundings = roundings + 4.0 * np.abs(self.intercept)
-        roundings = INFLATION * UNIT_ROUNDOFF * roundings
+        roundings = arithmetic.INFLATION * UNIT_ROUNDOFF * roundings
         roundings = roundings + (counts + 4.0) * UNDERFLOW * (augmented > 0.0)
         half = (1.0 + 8.0 * UNIT_ROUNDOFF) * (self.radii * augmented) + roundings
         # The ends are rounded as well.
