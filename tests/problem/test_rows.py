@@ -1,5 +1,8 @@
-"""Rows: what is used in place, what is refused."""
+"""Rows and parts: what is taken, what is copied, what is refused."""
 
+from __future__ import annotations
+
+import pickle
 from typing import Any
 
 import numpy as np
@@ -8,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem.rows import Rows
+from certsvm.problem.rows import Part, Rows
 from tests.problems import Case, cases
 
 
@@ -123,3 +126,17 @@ def test_what_is_stored_twice_is_added_up_exactly(
     else:
         X = sp.coo_matrix((data, ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
     assert Rows(X).matrix[0, 0] == float(first) + float(second)
+
+
+ROWS = Rows(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]]))
+
+
+def test_arrays_are_writeable_after_unpickling() -> None:
+    part = Part(ROWS, np.array([2.0, 0.0, -0.5]), first=10)
+    part.signed_weights.flags.writeable = False
+    again = pickle.loads(pickle.dumps(part))
+    assert again.signed_weights.flags.writeable
+    assert not again.rows.arrays.values.flags.writeable
+    assert again.signed_weights.tolist() == [2.0, 0.0, -0.5]
+    assert again.span == part.span
+    np.testing.assert_array_equal(again.rows.matrix, part.rows.matrix)

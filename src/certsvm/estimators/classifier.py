@@ -31,14 +31,9 @@ from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.training.history import History
+from certsvm.verification import optimum_intervals
 from certsvm.verification.evidence import Fingerprint
-from certsvm.verification.optimum_intervals import (
-    Array,
-    OptimumIntervals,
-    RowSizes,
-    added_up,
-    row_sizes,
-)
+from certsvm.verification.optimum_intervals import Array, OptimumIntervals, RowSizes
 
 if TYPE_CHECKING:
     from certsvm.files.model import Model
@@ -333,8 +328,8 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
     def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
         if are_tensors(X):
             return self._scores(X).cpu().numpy(), answers().row_sizes(X)
-        X = added_up(self._validated(X, reset=False))
-        return products(X, self.coef_) + self.intercept_, row_sizes(X)
+        X = optimum_intervals.added_up(self._validated(X, reset=False))
+        return products(X, self.coef_) + self.intercept_, optimum_intervals.row_sizes(X)
 
     def _to_host(self, values: Any) -> Any:
         return on_host(values)

@@ -237,11 +237,8 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         # Outside: where warnings are errors, a missed target must not cost the model.
         self._warn_if_missed(search)
         if search.edge:
-            warnings.warn(
-                f"C = {self.C_:g} has the best score and is the {search.edge} C of its range: "
-                "widen C_range, or give more values Cs, since a C beyond it may be better.",
-                stacklevel=3,
-            )
+            text = f"C = {self.C_:g} has the best score and is the {search.edge} C of its range"
+            warnings.warn(f"{text}: widen it, since a C beyond it may be better.", stacklevel=3)
         return self
 
     def _values(self) -> list[float]:
@@ -340,8 +337,9 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         elif all(met):
             return
         else:
-            message = f"The target accuracy was not reached in {met.count(False)} of {len(met)} "
-            message += "fits of folds."
+            message = (
+                f"The accuracy was not reached in {met.count(False)} of {len(met)} fits of folds."
+            )
         warnings.warn(f"{message} {advice}", ConvergenceWarning, stacklevel=4)
 
     def report(

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -60,11 +60,7 @@ class Path(Trace, Sequence[LinearSVC]):
         """The values of C, in the order of ``models``."""
         return [model.C for model in self.models]
 
-    @overload
-    def __getitem__(self, i: int) -> LinearSVC: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[LinearSVC]: ...
-    def __getitem__(self, i: int | slice) -> LinearSVC | list[LinearSVC]:
+    def __getitem__(self, i: Any) -> Any:
         return self.models[i]
 
     def __len__(self) -> int:

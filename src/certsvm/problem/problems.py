@@ -11,15 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from certsvm.kernels.losses import HINGE, Loss
 from certsvm.matrices import refuse_masked
-from certsvm.problem.base import (
-    HINGE_OBJECTIVE,
-    ClassSurvey,
-    Objective,
-    PartedProblem,
-    one_against_rest,
-    require_both_classes,
-    sizes_of_classes,
-)
+from certsvm.problem import base
+from certsvm.problem.base import HINGE_OBJECTIVE, Objective, PartedProblem
 from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.resources import require_time
 
@@ -73,13 +66,13 @@ class Problem(Part, PartedProblem):
                 raise ValueError("weights must be finite and not negative")
             signs = signs * factors
         Part.__init__(self, rows, signs)
-        survey, factor = ClassSurvey(), np.ones(1)
+        survey, factor = base.ClassSurvey(), np.ones(1)
         survey.add(rows.n_rows, self.weights)
         R = float(np.sqrt(self.of_active(rows.squared_norms).max(initial=0.0)))
-        sizes = sizes_of_classes([survey], factor, rows.n_columns, rows.intercept_scaling, R)
+        sizes = base.sizes_of_classes([survey], factor, rows.n_columns, rows.intercept_scaling, R)
         PartedProblem.__init__(self, sizes, Objective(C, loss, penalize_intercept))
         if self.free_intercept:
-            require_both_classes(self.signed_weights)
+            base.require_both_classes(self.signed_weights)
 
     def parts(self) -> Iterator[Part]:
         """The problem itself."""
@@ -142,14 +135,14 @@ class StreamedProblem(PartedProblem):
         self.stream = stream
         self.nbytes, self.cache_bytes = stream.nbytes, stream.cache_bytes
         factors = np.ones(stream.classes.size) if class_factors is None else class_factors
-        self._class_weights = one_against_rest(factors, positive)
-        sizes = sizes_of_classes(
+        self._class_weights = base.one_against_rest(factors, positive)
+        sizes = base.sizes_of_classes(
             stream.surveys, factors, stream.n_columns, stream.intercept_scaling, stream.R
         )
         super().__init__(sizes, objective)
         if self.free_intercept:
             totals = np.array([survey.weight_sum for survey in stream.surveys])
-            require_both_classes(self._class_weights * totals)
+            base.require_both_classes(self._class_weights * totals)
 
     @cached_property
     def weights(self) -> Vector:

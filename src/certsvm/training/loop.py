@@ -231,9 +231,7 @@ class Trainer:
                 (ends.OUT_OF_PASSES, last),
             )
             reason = next((text for text, applies in reasons if applies), "")
-            if reason:
-                break
-            if checkpoint is not None and checkpoint.due():
+            if not reason and checkpoint is not None and checkpoint.due():
                 checkpoint.save(self.saved())
         return reason
 

@@ -31,16 +31,10 @@ from certsvm.certificates.certificate import LOSS_NAMES, PRIMAL_ONLY, Certificat
 from certsvm.markup import element, statement, table
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
+from certsvm.verification import interval_arithmetic as arithmetic
 from certsvm.verification.evidence import FingerprintBuilder
 from certsvm.verification.exact import Row, judge, upwards
-from certsvm.verification.interval_arithmetic import (
-    ANYTHING,
-    UNDERFLOW,
-    Interval,
-    ProblemSums,
-    RowBlock,
-    Vector,
-)
+from certsvm.verification.interval_arithmetic import Interval, ProblemSums, RowBlock, Vector
 from certsvm.verification.optimum_intervals import added_up
 
 # Relative to J. A larger allowance does not make a claim false, but what it excuses beyond this is
@@ -445,9 +439,10 @@ def _exact_report(
         raise ValueError(f"the model or its witness is not about these rows: {error}") from None
     report = VerificationReport()
     for claim, exact in zip(claimed, found, strict=True):
-        J, L = (x if x is None else Interval.around(x, Fraction(0)) for x in map(exact.get, "JL"))
+        J, L = Interval.around(exact["J"], Fraction(0)), exact["L"]
+        L = None if L is None else Interval.around(L, Fraction(0))
         outside = math.inf if alpha_of is not None and L is None else 0.0
-        report.append(Verification(claim, J or ANYTHING, L, outside, exact["class"], exact=exact))
+        report.append(Verification(claim, J, L, outside, exact["class"], exact=exact))
     return report
 
 
@@ -527,7 +522,7 @@ def _require_ieee_arithmetic() -> None:
     """Raise a ValueError where the proof does not hold: libraries can change how threads round."""
     one, little = np.ones(2), np.array([2.0**-54, -(2.0**-55)])
     fault = "numbers are not rounded to nearest" if (one + little != one).any() else ""
-    if not (np.full(1, UNDERFLOW) * 1.0).any():
+    if not (np.full(1, arithmetic.UNDERFLOW) * 1.0).any():
         fault = "subnormal numbers are flushed to zero (torch.set_flush_denormal does so)"
     if fault:
         raise ValueError(f"nothing can be verified in this process, in which {fault}")
