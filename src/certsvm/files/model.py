@@ -39,7 +39,6 @@ from certsvm.files.container import (
     write_container,
 )
 from certsvm.files.scores import OptimumMixin, linear_scores
-from certsvm.markup import element
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, read_only
 from certsvm.scalars import plain
 from certsvm.verification.evidence import Fingerprint, Witness
@@ -423,10 +422,6 @@ class Model(OptimumMixin):
         proved = min(gaps) >= 0.0 and max(gaps) < math.inf
         claim = f"within {percent(max(gaps))} of the optimum, as it claims"
         return f"{self._title}; {claim if proved else 'nothing is proved'}"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: what it is, and the certificates, which are claims."""
-        return element("div", element("p", repr(self)), self._claims._repr_html_())
 
     def __str__(self) -> str:
         lines = [self._title]
