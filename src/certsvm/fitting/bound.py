@@ -133,9 +133,7 @@ def bound(
     given = zip(_OBJECTIVE, (C, loss, intercept_scaling, penalize_intercept), strict=True)
     asked = {**own, **{name: value for name, value in given if value is not None}}
     if "C" not in asked:
-        raise ValueError(
-            f"{type(model).__name__} has no C; pass that of the problem (C=..., or -c)"
-        )
+        raise ValueError(f"{type(model).__name__} has no parameter C: pass the C of the problem")
     rho = asked["intercept_scaling"]
     objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
     asked["C"] = objective.C
@@ -202,7 +200,7 @@ def _linear_functions(model: Any, n_classes: int) -> tuple[NDArray[Any], NDArray
     n_problems = len(positive_classes(n_classes))
     # Between several classes, libsvm's are functions of one against another.
     if len(coefs) != n_problems or (hasattr(model, "n_support_") and n_classes > 2):
-        raise ValueError(f"{type(model).__name__} is not one function per class against the rest")
+        raise ValueError(f"{type(model).__name__} is not one linear function for each class")
     # Without an intercept, scikit-learn has a single zero.
     return coefs, np.broadcast_to(np.ravel(_fitted(model, "intercept")), n_problems)
 
