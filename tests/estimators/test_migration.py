@@ -31,20 +31,13 @@ def test_every_keyword_of_scikit_learn_is_understood(binary: Any) -> None:
     assert different == {"loss"}
 
 
-@pytest.mark.parametrize(
-    ("parameters", "who"),
-    [
-        ({"penalty": "l1"}, "scikit-learn's LinearSVC, liblinear .* skglm"),
-        ({"multi_class": "crammer_singer"}, "scikit-learn's LinearSVC, liblinear"),
-    ],
-)
-def test_what_there_is_not_is_said_with_who_has_it(parameters: Any, who: str, binary: Any) -> None:
+@pytest.mark.parametrize(("name", "value"), [("penalty", "l1"), ("multi_class", "crammer_singer")])
+def test_what_there_is_not_is_refused(name: str, value: str, binary: Any) -> None:
     for method in ("fit", "partial_fit"):
-        clf = LinearSVC(loss="hinge", **parameters)
-        with pytest.raises(ValueError, match=f"is not available here.*{who}"):
+        clf = LinearSVC(loss="hinge", **{name: value})
+        with pytest.raises(ValueError, match=f"The '{name}' parameter of LinearSVC"):
             getattr(clf, method)(*binary)
         assert not hasattr(clf, "coef_")
-    LinearSVC(penalty="l2", multi_class="ovr").fit(*binary)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

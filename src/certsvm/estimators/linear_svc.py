@@ -135,17 +135,17 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     verbose : int, default=0
         1 prints a line each second, larger values a line for each pass. The certificate of each
         class is printed when its training ends.
-    penalty : {"l2", "l1"}, default="l2"
-        The norm in the penalty, as in ``sklearn.svm.LinearSVC``. Only ``"l2"`` is available;
-        ``fit`` refuses ``"l1"``.
+    penalty : {"l2"}, default="l2"
+        The norm in the penalty, as in ``sklearn.svm.LinearSVC``, which has ``"l1"``, too, as
+        liblinear and skglm have.
     dual : bool or "auto", default="auto"
         Accepted as in ``sklearn.svm.LinearSVC``, where it chooses between an algorithm for the
         primal and one for the dual problem. Both have the same optimum, and here every fit bounds
         it from both sides, so that all values give the same answer; ``solver`` chooses the
         algorithm.
-    multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        How several classes are told apart, as in ``sklearn.svm.LinearSVC``. Only ``"ovr"``, each
-        class against all others, is available; ``fit`` refuses ``"crammer_singer"``.
+    multi_class : {"ovr"}, default="ovr"
+        How several classes are told apart: each against all others. ``sklearn.svm.LinearSVC`` and
+        liblinear have ``"crammer_singer"``, too.
 
     Attributes
     ----------
@@ -241,9 +241,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         "store_dual": ["boolean"],
         "checkpoint": [str, PathLike, None],
         "verbose": ["verbose"],
-        "penalty": [StrOptions({"l2", "l1"})],
+        "penalty": [StrOptions({"l2"})],
         "dual": ["boolean", StrOptions({"auto"})],
-        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
+        "multi_class": [StrOptions({"ovr"})],
     }
 
     history_: History | Histories
@@ -341,7 +341,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
 
     def _settings(self, source: Source, solver: Solver) -> Settings:
         """The parameters, checked against the solver."""
-        self._refuse_other_problems()
         if self.store_dual and not solver.certifies:
             raise ValueError(
                 f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
@@ -395,7 +394,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             With one more batch learned.
         """
         with rollback(self):
-            self._refuse_other_problems()
             first = not hasattr(self, "classes_")
             if first and classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -476,14 +474,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         if not self.penalize_intercept:
             return 1.0
         return as_float(self.intercept_scaling, "intercept_scaling")
-
-    def _refuse_other_problems(self) -> None:
-        """Raise for the problems of scikit-learn's LinearSVC that there is no solver for here."""
-        others = {"penalty": "l2", "multi_class": "ovr"}
-        for name, ours in others.items():
-            if (value := getattr(self, name)) != ours:
-                instead = f"only {ours!r}: use scikit-learn's LinearSVC, liblinear or skglm"
-                raise ValueError(f"{name}={value!r} is not available here, {instead}")
 
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
