@@ -45,7 +45,7 @@ _ROWS_AT_ONCE = 16_384
 _OTHER = 1e-6
 
 
-def radius(certificate: Certificate | None) -> float:
+def radius(c: Certificate) -> float:
     """An upper bound on the distance to the exact optimum; infinite if nothing is known.
 
     Both rounding allowances are counted against it. Where there is no dual bound, L(0) = 0 is one.
@@ -57,7 +57,6 @@ def radius(certificate: Certificate | None) -> float:
     >>> radius(Certificate(primal=3.0, dual=4.0, target=0.01))
     inf
     """
-    c = Certificate(math.inf, 0.0, 0.0) if certificate is None else certificate
     numbers = (c.primal, c.dual, c.primal_rounding, c.dual_rounding)
     if not all(map(math.isfinite, numbers)):
         return math.inf
@@ -178,13 +177,12 @@ class OptimumIntervals:
     ) -> None:
         self.coef: Array = np.asarray(dense(coef), dtype=np.float64)
         self.intercept: Vector = np.asarray(intercept, dtype=np.float64)
-        proofs: Sequence[Certificate | None] = certificates or [None] * self.intercept.size
+        # Without certificates, J may be anything, and L is zero.
+        proofs = certificates or [Certificate(math.inf, 0.0, 0.0)] * self.intercept.size
         self._certificates = proofs
         self.radii: Vector = np.array([radius(proof) for proof in proofs])
-        self.intercept_scaling: Vector = np.array(
-            [0.0 if proof is None else float(proof.intercept_scaling) for proof in proofs]
-        )
-        self._free = any(proof is not None and proof.free_intercept for proof in proofs)
+        self.intercept_scaling: Vector = np.array([float(c.intercept_scaling) for c in proofs])
+        self._free = any(proof.free_intercept for proof in proofs)
         # Without a constant column, no weight vector of the problem has an intercept.
         self.radii[(self.intercept_scaling == 0.0) & (self.intercept != 0.0)] = math.inf
         self._lengths = row_sizes(self.coef).norms
@@ -268,19 +266,15 @@ class OptimumIntervals:
         return self.intercept - half, self.intercept + half
 
     def loss_of(self, i: int, margins: Vector, weights: Vector) -> float:
-        """The loss of rows in problem i, without C; zero without a certificate."""
-        certificate = self._certificates[i]
-        if certificate is None:
-            return 0.0
+        """The loss of rows in problem i, without C."""
         distances = np.maximum(0.0, 1.0 - margins)
         with np.errstate(all="ignore"):
-            return float(weights @ (distances**2 if certificate.squared else distances))
+            squared = self._certificates[i].squared
+            return float(weights @ (distances**2 if squared else distances))
 
     def require_training_data(self, losses: Vector) -> None:
         """Raise a ValueError if the loss of some rows exceeds what a certificate says of all."""
         for i, certificate in enumerate(self._certificates):
-            if certificate is None:
-                continue
             rho = float(self.intercept_scaling[i])
             last = float(self.intercept[i]) / rho if rho > 0.0 else 0.0
             square = float(self.coef[i] @ self.coef[i]) + last * last
