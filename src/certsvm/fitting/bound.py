@@ -133,7 +133,8 @@ def bound(
     given = zip(_OBJECTIVE, (C, loss, intercept_scaling, penalize_intercept), strict=True)
     asked = {**own, **{name: value for name, value in given if value is not None}}
     if "C" not in asked:
-        raise ValueError(f"{type(model).__name__} has no parameter C: pass the C of the problem")
+        what = "has no parameter C: pass the C of the problem (C=..., or -c)"
+        raise ValueError(f"{type(model).__name__} {what}")
     rho = asked["intercept_scaling"]
     objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
     asked["C"] = objective.C

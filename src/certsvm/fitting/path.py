@@ -350,7 +350,8 @@ def fit_settings(settings: Settings, solver: Solver, tol: float) -> Settings:
 def require_proofs(solver: Solver, tol: float = math.inf) -> None:
     """Raise a ValueError unless this solver can prove something about a range of C."""
     if not solver.certifies:
-        raise ValueError(f"a range of C needs a solver with a dual bound; {solver.name!r} has none")
+        none = f"and {solver.name!r} has none"
+        raise ValueError(f"a range of C needs a solver with a dual bound, {none}")
     if not tol > 0.0:
         raise ValueError(f"a range of C needs tol > 0, got {tol!r}")
 

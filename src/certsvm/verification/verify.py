@@ -447,7 +447,7 @@ def _as_floats(claim: Certificate) -> Certificate:
     if claim.loss not in LOSS_NAMES:
         raise ValueError(f"the loss of a certificate is unknown: {claim.loss!r:.60}")
     if not isinstance(free := claim.penalize_intercept, bool | np.bool_):
-        raise ValueError(f"a certificate's penalize_intercept is not true or false: {free!r:.60}")
+        raise ValueError(f"penalize_intercept is neither true nor false: {free!r:.60}")
     numbers: dict[str, Any] = {name: getattr(claim, name) for name in _NUMBERS}
     for name, value in numbers.items():
         if not isinstance(value, Real):
