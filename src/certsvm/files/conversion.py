@@ -25,7 +25,7 @@ from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
 from certsvm.files.compressed import kind_of
 from certsvm.files.labels import refuse_label_of_each_row
 from certsvm.files.libsvm import LibsvmBlocks
-from certsvm.files.libsvm.errors import LONGEST_LINE
+from certsvm.files.libsvm_parser import LONGEST_LINE
 from certsvm.files.memory import LARGEST_BLOCK, LEAST
 from certsvm.files.tables import Table
 

@@ -21,7 +21,7 @@ from certsvm.files import (
     load_libsvm,
     read_libsvm,
 )
-from certsvm.files.libsvm import parser
+from certsvm.files import libsvm_parser as parser
 
 
 def load(text: bytes, **options: Any) -> tuple[Any, Any]:

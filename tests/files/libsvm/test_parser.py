@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from certsvm.files import LibsvmError
 from certsvm.files.compressed import compression_of
-from certsvm.files.libsvm.parser import nearest
+from certsvm.files.libsvm_parser import nearest
 from tests.files.libsvm.reading import SAMPLE, Options, check, load, nearest_float32
 
 numbers = st.one_of(

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, save_libsvm
-from certsvm.files.libsvm.parser import Parser
+from certsvm.files.libsvm_parser import Parser
 
 
 def sample(n_rows: int, seed: int = 0, dtype: Any = np.float64) -> tuple[Any, Any]:
