@@ -150,7 +150,7 @@ def test_every_changed_byte_is_noticed(saved: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"coef": np.array([[1.0, np.nan]])}, "coef contains NaN"),
+        ({"coef": np.array([[1.0, np.nan]])}, "need coef of shape .*finite"),
         ({"class_weight": np.array([1.0, -1.0])}, "negative"),
         ({"class_weight": np.ones(3)}, "class_weight of shape"),
         ({"coef": np.ones((2, 2))}, "2 classes need coef of shape"),
@@ -164,7 +164,7 @@ def test_every_changed_byte_is_noticed(saved: bytes, tmp_path: Path) -> None:
         ({"parameters": {"a": math.nan}}, "null"),
         ({"history": np.zeros((1, 3))}, "four columns"),
         ({"history": np.array([[0.0, 1.0, np.nan, 1.0]])}, "history"),
-        ({"feature_names": ("a", 1)}, "2 strings"),
+        ({"feature_names": ("a", 1)}, "must be strings, one for each column"),
     ],
 )
 def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
