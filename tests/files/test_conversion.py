@@ -20,10 +20,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certsvm.files import LibsvmError, load_libsvm, save_libsvm
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile
 from certsvm.files.conversion import convert, in_runs
-from certsvm.files.libsvm import LibsvmError, load_libsvm, save_libsvm
 from certsvm.files.tables import TableError
 from tests.platforms import posix
 

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.files.batch import csr
-from certsvm.files.labels import WOULD_BE_MERGED, label_number
+from certsvm.files.batch import WOULD_BE_MERGED, csr, label_number
 from certsvm.kernels import libsvm as kernels
 from certsvm.kernels.decimal import PADDING, decimal_tables, narrows_twice
 from certsvm.kernels.libsvm import LARGEST_INDEX, IndexRules, Report
@@ -333,7 +332,8 @@ def _problem(code: int, token: bytes, before: bytes, options: ParseOptions) -> s
         n, from_zero = options.n_features, options.zero_based
         # Without zero_based, the index n is out of range only if the file counts from zero.
         start = "zero" if from_zero or (from_zero is None and int(index) == n) else "one"
-        return f"index {index} is out of range: n_features={n}, counted from {start}"
+        limit = "" if n is None else f"n_features={n}, "
+        return f"index {index} is out of range: {limit}counted from {start}"
     return {
         kernels.BAD_LABEL: f"expected a decimal number as label, found {quoted}",
         kernels.BAD_ITEM: f"expected index:value, found {quoted}",

@@ -10,6 +10,7 @@ needs the interpreter for it: if that is ending just then, the process aborts.
 from __future__ import annotations
 
 import codecs
+import itertools
 import os
 import re
 import shlex
@@ -27,8 +28,6 @@ from certsvm.files.batch import Batch
 from certsvm.files.columns import Columns, TableError, explained
 from certsvm.files.compressed import compression_of
 
-__all__ = ["Table", "TableError"]
-
 _LEARNING_BYTES, _BLOCK_BYTES = 4_000_000, 16_000_000
 # Separators that are detected, in the order of preference.
 _SEPARATORS = (",", "\t", ";")
@@ -36,7 +35,6 @@ _SEPARATORS = (",", "\t", ";")
 # the most bytes that a row may have.
 _FIRST_BLOCKS = (1 << 20, 1 << 24, 1 << 28)
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-_ARROW_NAMES = {"gzip": "gzip", "bzip2": "bz2", "zstd": "zstd", None: None}
 
 
 class Table(Columns):
@@ -93,22 +91,17 @@ class Table(Columns):
     is_parsed = True
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        header: bool | None = None,
-        separator: str | None = None,
-        **roles: Any,
-    ) -> None:
+        self, path: str | os.PathLike[str], *, header: bool | None = None,
+        separator: str | None = None, **roles: Any,
+    ) -> None:  # fmt: skip
         self.path = Path(path)
         with self.path.open("rb") as file:
             start = file.read(8)
         is_parquet = start.startswith(b"PAR1")
-        for name, value in (("header", header), ("separator", separator)):
-            if is_parquet and value is not None:
-                raise TableError(f"{path} is a Parquet file, which has no {name}")
+        if is_parquet and (header, separator) != (None, None):
+            raise TableError(f"{path} is a Parquet file, which has no header and no separator")
         with explained(str(self.path)):
-            self._reader: _Parquet | _Csv = (
+            self._reader: Any = (
                 _Parquet(self.path)
                 if is_parquet
                 else _Csv(self.path, compression_of(start), header, separator)
@@ -168,24 +161,17 @@ class _Csv:
         self, path: Path, compression: str | None, header: bool | None, separator: str | None
     ) -> None:
         self._path, self._header = path, header
-        if compression not in _ARROW_NAMES:
-            raise TableError(f"{path}: CSV compressed with {compression} cannot be read")
-        self._compression = _ARROW_NAMES[compression]
+        self._compression = "bz2" if compression == "bzip2" else compression
         if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
             raise TableError(f"a separator is one character, not {separator!r}")
-        texts = self._texts()
-        start = next(texts, "").lstrip("\ufeff\r\n")
-        # The last character of a short text is checked now.
-        next(texts, None)
+        start = next(self._chunks(), b"").removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
         if not start:
             raise TableError(f"{path} has no rows")
         # What is between quotes is in a name.
-        line = "".join(start.partition("\n")[0].split('"')[::2])
+        line = b"".join(start.partition(b"\n")[0].split(b'"')[::2]).decode("latin-1")
         is_tsv = ".tsv" in path.name.lower() and "\t" in line
         self._separator = separator or ("\t" if is_tsv else max(_SEPARATORS, key=line.count))
         self.schema, self._least_block = self._inferred()
-        if header is None:
-            self._refuse_data_as_names(self.schema.names)
 
     def batches(
         self, block_bytes: int, columns: Sequence[str], types: dict[str, Any]
@@ -195,7 +181,7 @@ class _Csv:
         try:
             with self._opened(block_bytes, columns, types) as reader:
                 yield from reader
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise self._error(error, block_bytes) from None
 
     def _inferred(self) -> tuple[Any, int]:
@@ -203,11 +189,15 @@ class _Csv:
         for size in _FIRST_BLOCKS:
             try:
                 with self._opened(size) as reader:
-                    first = next(reader, None)
-                    if not first:
+                    if not (first := next(reader, None)):
                         raise TableError(f"{self._path} has no rows")
-                    return reader.schema, size
-            except pa.ArrowInvalid as error:
+                    names = first.schema.names
+                    if pa.binary() in first.schema.types:
+                        raise pa.ArrowInvalid("it has bytes that are not UTF-8")
+                    if self._header is None:
+                        self._refuse_data_as_names(names)
+                    return first.schema, size
+            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 # A row, or the line of names, may be longer than the block.
                 last = error
         raise self._error(last, size)
@@ -236,36 +226,26 @@ class _Csv:
             yield stream
 
     def _error(self, error: Exception, block_bytes: int) -> TableError:
-        text = str(error)
-        if "straddling" in text or "Empty CSV" in text:
+        if "straddling" in str(error) or "Empty CSV" in str(error):
             return TableError(
                 f"{self._path}: a row is longer than {block_bytes / 1e6:.1f} MB, the longest that "
                 "is read here. Is it a file of lines, and not damaged?"
             )
-        if "UTF8" in text:
-            for _ in self._texts():
-                pass
+        line, decode = 1, codecs.getincrementaldecoder("utf-8")().decode
+        for chunk in itertools.chain(self._chunks(), [b""]):
+            try:
+                line += decode(chunk, final=not chunk).count("\n")
+            except UnicodeDecodeError as wrong:
+                bad, name = wrong.object, self._path.name
+                line += bad.count(b"\n", 0, wrong.start)
+                is_utf16 = line == 1 and bad.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+                command = f"iconv -f {'UTF-16' if is_utf16 else 'LATIN1'} -t UTF-8"
+                return TableError(
+                    f"{self._path}, line {line}: {bad[wrong.start : wrong.start + 1]!r} is not "
+                    f"UTF-8. Decompress the file if it is compressed, and convert it: {command} "
+                    f"{shlex.quote(name)} > {shlex.quote('utf8-' + name)}"
+                )
         return TableError(f"{self._path}: cannot be read: {error}")
-
-    def _texts(self) -> Iterator[str]:
-        """The text, a megabyte at a time; an error names the line that is not UTF-8."""
-        line = 1
-        try:
-            for text in codecs.iterdecode(self._chunks(), "utf-8"):
-                yield text
-                line += text.count("\n")
-        except UnicodeDecodeError as error:
-            bad = error.object
-            line += bad.count(b"\n", 0, error.start)
-            utf16 = line == 1 and bad.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-            name = self._path.name
-            raise TableError(
-                f"{self._path}, line {line}: {bad[error.start : error.start + 1]!r} is not UTF-8. "
-                f"Convert the text, for example from {'UTF-16' if utf16 else 'Latin-1'}: iconv -f "
-                f"{'UTF-16' if utf16 else 'LATIN1'} -t UTF-8 {shlex.quote(name)} > "
-                + shlex.quote("utf8-" + name)
-                + (" (decompress it first)" if self._compression else "")
-            ) from None
 
     def _chunks(self) -> Iterator[bytes]:
         with self._stream() as stream:
@@ -277,10 +257,8 @@ class _Csv:
         """Raise if the first line holds numbers only, or one that counts nothing."""
         numbers = [name for name in names if _NUMBER.fullmatch(name)]
         if len(numbers) == len(names) or not all(name.isdecimal() for name in numbers):
-            shown = self._separator.join(names)
             raise TableError(
-                f"{self._path}: the first line, {shown[:60]!r}, looks like data, not like the "
-                "names of columns. If there are no names, say --no-header (header=False): columns "
-                "are then called f0, f1, and so on. If these are the names, say --header "
-                "(header=True)."
+                f"{self._path}: the first line, {self._separator.join(names)[:60]!r}, looks like "
+                "data, not like the names of columns. If it is data, say --no-header "
+                "(header=False); if these are the names, say --header (header=True)."
             )
