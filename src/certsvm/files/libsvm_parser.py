@@ -124,6 +124,10 @@ class Arrays(NamedTuple):
         return X
 
 
+class _WideIndexError(Exception):
+    """An index does not fit 32 bits."""
+
+
 @dataclass
 class Parser:
     """Parses one text, as a whole or in parts, and counts what it has seen.
@@ -189,9 +193,11 @@ class Parser:
                 np.empty(values[-1], self.options.dtype), np.empty(values[-1], index_dtype),
                 np.zeros(rows[-1] + 1, np.int64), np.empty(rows[-1]),
             )  # fmt: skip
-            results = self.team.map(partial(self._parse_piece, read, arrays), pieces)
-            if None not in results:
+            try:
+                results = self.team.map(partial(self._parse_piece, read, arrays), pieces)
                 break
+            except _WideIndexError:
+                continue
         reports = [report for report, _ in results]
         self.reports += reports
         self._suspect = self._suspect or next((suspect for _, suspect in results if suspect), None)
@@ -200,8 +206,8 @@ class Parser:
 
     def _parse_piece(
         self, read: Read, arrays: Arrays, piece: tuple[tuple[int, int, int], tuple[int, int, int]]
-    ) -> tuple[Report, LibsvmError | None] | None:
-        """Parse from one position, row and value to another; None if an index is too wide."""
+    ) -> tuple[Report, LibsvmError | None]:
+        """Parse from one position, row and value to another."""
         (begin, row, value), (behind, row_end, value_end) = piece
         text, end, dtype = read(begin, behind), behind - begin, self.options.dtype
         values, indices = arrays.values[value:value_end], arrays.indices[value:value_end]
@@ -226,7 +232,7 @@ class Parser:
                 too_large = kernels.LABEL_TOO_LARGE if slot < 0 else kernels.VALUE_TOO_LARGE
                 raise error(too_large, position)
         if report.code == kernels.WIDE_INDEX:
-            return None
+            raise _WideIndexError
         if report.code in (kernels.NO_ROOM, kernels.BAD_BUFFER):
             raise changed(self.options.file)
         if report.code != kernels.PARSED:
