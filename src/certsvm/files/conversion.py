@@ -11,7 +11,7 @@ import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,8 @@ Report = Callable[[str, int], None]
 def convert(
     source: str | Path | Any, target: str | Path, *, memory: int = 500_000_000,
     block_bytes: int | None = None, shuffle: bool = True, seed: int = 0, dtype: Any = np.float64,
-    n_features: int | None = None, zero_based: bool | None = None, label: str | None = None,
-    weight: str | None = None, header: bool | None = None, separator: str | None = None,
-    categorical: bool = False, ignore: Collection[str] = (), columns: Sequence[str] | None = None,
-    report: Report | None = None,
+    n_features: int | None = None, zero_based: bool | None = None, report: Report | None = None,
+    **roles: Any,
 ) -> tuple[Summary, list[str]]:  # fmt: skip
     """Convert libsvm text, CSV or Parquet to a block file to train from.
 
@@ -75,21 +73,11 @@ def convert(
         For libsvm text: the number of columns. By default, the largest index decides.
     zero_based : bool, default=None
         For libsvm text: whether indices count from zero. By default they do if there is an index 0.
-    label, weight : str, default=None
-        For tables: the columns of labels (by default "label", or the last) and of weights.
-    header : bool, default=None
-        For CSV: whether it begins with a line of names. None means that it does, and a first line
-        of numbers is an error.
-    separator : str, default=None
-        For CSV: the character between values; by default it is found in the first line.
-    categorical : bool, default=False
-        For tables: whether columns of strings become one-hot. Their values are read beforehand.
-    ignore : collection of str, default=()
-        For tables: columns to leave out.
-    columns : sequence of str, default=None
-        For tables: the columns that are features; by default all that have no other role.
     report : callable, default=None
         Called now and then with "read" or "written" and the number of rows so far.
+    **roles
+        For tables: ``label``, ``weight``, ``header``, ``separator``, ``categorical``, ``ignore``
+        and ``columns``, as for ``Table``.
 
     Returns
     -------
@@ -117,30 +105,24 @@ def convert(
     block_bytes = block_bytes or min(memory // _BLOCK, LARGEST_BLOCK)
     text_bytes = min(memory // _TEXT, _LARGEST_TEXT)
     path = Path(source) if isinstance(source, str | Path) else None
-    for_text: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based}
-    for_table: dict[str, Any] = {
-        "label": label, "weight": weight, "header": header, "separator": separator,
-        "categorical": categorical or None, "ignore": ignore or None, "columns": columns,
-    }  # fmt: skip
     is_table = path is not None and kind_of(path) == "table"
-    other, kind = (for_text, "libsvm text") if is_table else (for_table, "tables (CSV, Parquet)")
-    if wrong := [name for name, value in other.items() if value is not None]:
-        raise ValueError(f"{wrong[0]} is for {kind}, and {source} is none")
+    for_text = {"n_features": n_features, "zero_based": zero_based}
+    given = roles if not is_table else [name for name, v in for_text.items() if v is not None]
+    for name in given:
+        kind = "libsvm text" if is_table else "tables (CSV, Parquet)"
+        raise ValueError(f"{name} is for {kind}, and {source} is none")
     # The size of all rows is a guess; of a stream, nothing is known.
     expected = sys.maxsize // 4 if path is None else _ROWS_PER_TEXT * path.stat().st_size
     batches: Iterable[Batch]
     facts: dict[str, Any] = {}
     text: LibsvmBlocks | None = None
     if is_table:
-        table = Table(source, **{name: v for name, v in for_table.items() if v is not None})
+        table = Table(source, **roles)
         batches = table.blocks(text_bytes, dtype)
         # It may be compressed.
         expected *= 4
         n_columns, notes = len(table.feature_names), table.notes
-        facts = {
-            "feature_names": table.feature_names, "one_hot": table.features.spans,
-            "label": table.label, "weight": table.weight,
-        }  # fmt: skip
+        facts = {"feature_names": table.feature_names, "weight": table.weight, **table.origin}
     else:
         longest_line = min(memory // _LINE, LONGEST_LINE)
         batches = text = LibsvmBlocks(
