@@ -106,7 +106,7 @@ def convert(
     text_bytes = min(memory // _TEXT, _LARGEST_TEXT)
     path = Path(source) if isinstance(source, str | Path) else None
     is_table = path is not None and kind_of(path) == "table"
-    for_text = {"n_features": n_features, "zero_based": zero_based}
+    for_text: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based}
     given = roles if not is_table else [name for name, v in for_text.items() if v is not None]
     for name in given:
         kind = "libsvm text" if is_table else "tables (CSV, Parquet)"

@@ -97,12 +97,9 @@ class ParseOptions:
     def rules(self, base: int) -> IndexRules:
         """Which indices are allowed, as far as is known before the file is read."""
         n = self.n_features
+        # Whether the index n is out of range may be known only at the end of the file.
         high = LARGEST_INDEX if n is None else int(n) - bool(self.zero_based)
-        # The index n_features is out of range if the file is zero-based, which may be known only
-        # at its end.
-        undecided = self.zero_based is None and n is not None
-        low = 0 if self.zero_based is None or self.zero_based else 1
-        return IndexRules(base, low=low, high=high, notable=high if undecided else -2)
+        return IndexRules(base, low=int(self.zero_based is False), high=high)
 
 
 class Arrays(NamedTuple):
@@ -151,8 +148,6 @@ class Parser:
     team: Team
     lines: int = 0
     reports: list[Report] = field(default_factory=list)
-    # The first index that is out of range if the file is zero-based.
-    _suspect: LibsvmError | None = None
 
     def parse(self, read: Read, first: int, end: int) -> Arrays:
         """The rows of the next part of the file, from ``first`` to ``end``: whole lines.
@@ -194,19 +189,17 @@ class Parser:
                 np.zeros(rows[-1] + 1, np.int64), np.empty(rows[-1]),
             )  # fmt: skip
             try:
-                results = self.team.map(partial(self._parse_piece, read, arrays), pieces)
+                reports = self.team.map(partial(self._parse_piece, read, arrays), pieces)
                 break
             except _WideIndexError:
                 continue
-        reports = [report for report, _ in results]
         self.reports += reports
-        self._suspect = self._suspect or next((suspect for _, suspect in results if suspect), None)
         self.lines += rows[-1] - 1
         return _without_gaps(arrays, rows, values, reports)
 
     def _parse_piece(
         self, read: Read, arrays: Arrays, piece: tuple[tuple[int, int, int], tuple[int, int, int]]
-    ) -> tuple[Report, LibsvmError | None]:
+    ) -> Report:
         """Parse from one position, row and value to another."""
         (begin, row, value), (behind, row_end, value_end) = piece
         text, end, dtype = read(begin, behind), behind - begin, self.options.dtype
@@ -237,8 +230,7 @@ class Parser:
             raise changed(self.options.file)
         if report.code != kernels.PARSED:
             raise error(report.code, report.position)
-        suspect = error(kernels.BAD_INDEX, report.notable) if report.notable >= 0 else None
-        return report, suspect
+        return report
 
     def _error(
         self, text: NDArray[np.uint8], end: int, lines: int, code: int, position: int
@@ -264,16 +256,18 @@ class Parser:
         if not any(report.rows for report in self.reports):
             raise LibsvmError("there are no rows in this file", self.options.file)
         zero_based, n_columns, notes = self.options.zero_based, self.options.n_features, []
+        largest = max(report.largest for report in self.reports)
         if zero_based is None:
             zero_based = min(report.smallest for report in self.reports) == 0
             if zero_based:
                 notes.append("indices count from zero")
-                if self._suspect is not None:
-                    raise self._suspect
+                if largest == n_columns:
+                    what = f"index {largest} is out of range: n_features={n_columns}, counted from"
+                    raise LibsvmError(f"{what} zero", self.options.file)
         if queries := sum(report.queries for report in self.reports):
             notes.append(f"qid ignored on {queries} line{'s' * (queries > 1)}")
         if n_columns is None:
-            n_columns = max(max(report.largest for report in self.reports) + zero_based, 0)
+            n_columns = max(largest + zero_based, 0)
         return bool(zero_based), int(n_columns), notes
 
 
@@ -335,10 +329,8 @@ def _problem(code: int, token: bytes, before: bytes, options: ParseOptions) -> s
     if code == kernels.BAD_INDEX:
         if len(index) > 19 or int(index) > LARGEST_INDEX:
             return f"the index {index} is beyond the largest allowed, 2**63 - 2"
-        n, from_zero = options.n_features, options.zero_based
-        # Without zero_based, the index n is out of range only if the file counts from zero.
-        start = "zero" if from_zero or (from_zero is None and int(index) == n) else "one"
-        limit = "" if n is None else f"n_features={n}, "
+        limit = "" if options.n_features is None else f"n_features={options.n_features}, "
+        start = "zero" if options.zero_based else "one"
         return f"index {index} is out of range: {limit}counted from {start}"
     return {
         kernels.BAD_LABEL: f"expected a decimal number as label, found {quoted}",
