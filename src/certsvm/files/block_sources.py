@@ -112,8 +112,11 @@ class _TextFile:
         self._path, text = path, LibsvmBlocks(path)
         for _ in text:
             pass
-        self._zero_based, self._n_columns = text.zero_based, text.n_columns
-        self.origin = {"zero_based": text.zero_based}
+        self._zero_based, self._n_columns, self.origin = (
+            text.zero_based,
+            text.n_columns,
+            text.origin,
+        )
 
     def __call__(self) -> Iterator[Batch]:
         base, width = int(not self._zero_based), self._n_columns

@@ -211,16 +211,21 @@ class Columns:
                     "categorical=True), or name the column of labels (--label). Numbers have "
                     "decimal points, not commas."
                 )
-        if n_features is not None and len(self.features.names) != n_features:
+        if n_features not in (None, self.n_columns):
             raise TableError(
-                f"{where} has {len(self.features.names)} columns of features (labels in "
-                f"{self.label!r}), the model {n_features}, and no names to match them by"
+                f"{where} has {self.n_columns} columns of features (labels in {self.label!r}), the "
+                f"model {n_features}, and no names to match them by"
             )
 
     @property
     def feature_names(self) -> list[str]:
         """Names of the features."""
         return self.features.names
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return sum(self.features.widths)
 
     @property
     def origin(self) -> dict[str, Any]:

@@ -113,19 +113,14 @@ def convert(
         raise ValueError(f"{name} is for {kind}, and {source} is none")
     # The size of all rows is a guess; of a stream, nothing is known.
     expected = sys.maxsize // 4 if path is None else _ROWS_PER_TEXT * path.stat().st_size
-    batches: Iterable[Batch]
-    facts: dict[str, Any] = {}
-    text: LibsvmBlocks | None = None
+    reader: Any
     if is_table:
-        table = Table(source, **roles)
-        batches = table.blocks(text_bytes, dtype)
+        reader = Table(source, **roles)
         # It may be compressed.
-        expected *= 4
-        n_columns, notes = len(table.feature_names), table.notes
-        facts = {"feature_names": table.feature_names, "weight": table.weight, **table.origin}
+        batches, expected = reader.blocks(text_bytes, dtype), 4 * expected
     else:
         longest_line = min(memory // _LINE, LONGEST_LINE)
-        batches = text = LibsvmBlocks(
+        batches = reader = LibsvmBlocks(
             source, text_bytes, longest_line=longest_line, dtype=dtype, **for_text
         )
     # Collected as long as every row has another.
@@ -152,15 +147,16 @@ def convert(
         runs = in_runs(counted(), Path(folder), memory // _RUN, expected, rng)
         # The first run comes after the last row was read, so that all is known.
         runs = itertools.chain([next(runs)], runs)
-        if text is not None:
-            n_columns, notes, facts = text.n_columns, text.notes, {"zero_based": text.zero_based}
-            base = int(not text.zero_based)
-            runs = (run.from_zero(base, n_columns) for run in runs)
-        name = "a stream" if path is None else path.name
-        summary = Summary(n_rows, n_columns, n_values, shuffle, source=name, **facts)
+        if not is_table:
+            base = int(not reader.zero_based)
+            runs = (run.from_zero(base, reader.n_columns) for run in runs)
+        summary = Summary(
+            n_rows, reader.n_columns, n_values, shuffle, reader.feature_names,
+            "a stream" if path is None else path.name, weight=reader.weight, **reader.origin,
+        )  # fmt: skip
         with atomic_write(target) as file:
             write_blocks(file, summary, _blocks(runs, block_bytes, report))
-    return summary, notes
+    return summary, reader.notes
 
 
 def _blocks(runs: Iterable[Batch], block_bytes: int, report: Report | None) -> Iterator[Batch]:

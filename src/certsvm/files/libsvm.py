@@ -187,6 +187,8 @@ class LibsvmBlocks:
         ``n_features``, or what the largest index requires; known after the loop.
     notes : list of str
         Remarks for the user; known after the loop.
+    origin : dict
+        What a model has to know of the text; known after the loop.
 
     Examples
     --------
@@ -199,6 +201,8 @@ class LibsvmBlocks:
     >>> blocks.n_columns
     7
     """
+
+    feature_names = weight = None
 
     def __init__(
         self, source: TextSource, block_bytes: int = 1 << 24, *, longest_line: int = LONGEST_LINE,
@@ -216,6 +220,11 @@ class LibsvmBlocks:
         self._longest_line = max(longest_line, self._block_bytes)
         self.zero_based, self.n_columns = bool(zero_based), 0
         self.notes: list[str] = []
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What a model has to know of the text."""
+        return {"zero_based": self.zero_based}
 
     def __iter__(self) -> Iterator[Batch]:
         with _opened(self._source) as file:

@@ -10,7 +10,6 @@ needs the interpreter for it: if that is ending just then, the process aborts.
 from __future__ import annotations
 
 import codecs
-import itertools
 import os
 import re
 import shlex
@@ -164,7 +163,12 @@ class _Csv:
         self._compression = "bz2" if compression == "bzip2" else compression
         if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
             raise TableError(f"a separator is one character, not {separator!r}")
-        start = next(self._chunks(), b"").removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+        with self._stream() as stream:
+            # Arrow's read would leak its buffer if the stream is damaged.
+            start = stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes()
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise self._error(pa.ArrowInvalid("UTF8"), 0)
+        start = start.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
         if not start:
             raise TableError(f"{path} has no rows")
         # What is between quotes is in a name.
@@ -193,7 +197,7 @@ class _Csv:
                         raise TableError(f"{self._path} has no rows")
                     names = first.schema.names
                     if pa.binary() in first.schema.types:
-                        raise pa.ArrowInvalid("it has bytes that are not UTF-8")
+                        raise pa.ArrowInvalid("UTF8")
                     if self._header is None:
                         self._refuse_data_as_names(names)
                     return first.schema, size
@@ -231,27 +235,13 @@ class _Csv:
                 f"{self._path}: a row is longer than {block_bytes / 1e6:.1f} MB, the longest that "
                 "is read here. Is it a file of lines, and not damaged?"
             )
-        line, decode = 1, codecs.getincrementaldecoder("utf-8")().decode
-        for chunk in itertools.chain(self._chunks(), [b""]):
-            try:
-                line += decode(chunk, final=not chunk).count("\n")
-            except UnicodeDecodeError as wrong:
-                bad, name = wrong.object, self._path.name
-                line += bad.count(b"\n", 0, wrong.start)
-                is_utf16 = line == 1 and bad.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-                command = f"iconv -f {'UTF-16' if is_utf16 else 'LATIN1'} -t UTF-8"
-                return TableError(
-                    f"{self._path}, line {line}: {bad[wrong.start : wrong.start + 1]!r} is not "
-                    f"UTF-8. Decompress the file if it is compressed, and convert it: {command} "
-                    f"{shlex.quote(name)} > {shlex.quote('utf8-' + name)}"
-                )
+        if "UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
+            return TableError(
+                f"{self._path} is not UTF-8. Decompress it if it is compressed, and convert it: "
+                f"iconv -f LATIN1 -t UTF-8 {shlex.quote(self._path.name)} > utf8.csv (from UTF-16, "
+                "if that is what it is)"
+            )
         return TableError(f"{self._path}: cannot be read: {error}")
-
-    def _chunks(self) -> Iterator[bytes]:
-        with self._stream() as stream:
-            # Arrow's read would leak its buffer if the stream is damaged.
-            while data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes():
-                yield data
 
     def _refuse_data_as_names(self, names: Sequence[str]) -> None:
         """Raise if the first line holds numbers only, or one that counts nothing."""
