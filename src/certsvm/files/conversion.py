@@ -46,8 +46,7 @@ Report = Callable[[str, int], None]
 def convert(
     source: str | Path | Any, target: str | Path, *, memory: int = 500_000_000,
     block_bytes: int | None = None, shuffle: bool = True, seed: int = 0, dtype: Any = np.float64,
-    n_features: int | None = None, zero_based: bool | None = None, report: Report | None = None,
-    **roles: Any,
+    report: Report | None = None, **options: Any,
 ) -> tuple[Summary, list[str]]:  # fmt: skip
     """Convert libsvm text, CSV or Parquet to a block file to train from.
 
@@ -69,14 +68,11 @@ def convert(
         Seed of the random order.
     dtype : {float64, float32}, default=float64
         Type of the values.
-    n_features : int, default=None
-        For libsvm text: the number of columns. By default, the largest index decides.
-    zero_based : bool, default=None
-        For libsvm text: whether indices count from zero. By default they do if there is an index 0.
     report : callable, default=None
         Called now and then with "read" or "written" and the number of rows so far.
-    **roles
-        For tables: ``label``, ``weight``, ``header``, ``separator``, ``categorical``, ``ignore``
+    **options
+        How to read it. For libsvm text, ``n_features`` and ``zero_based``, as for ``LibsvmBlocks``;
+        for tables, ``label``, ``weight``, ``header``, ``separator``, ``categorical``, ``ignore``
         and ``columns``, as for ``Table``.
 
     Returns
@@ -106,22 +102,17 @@ def convert(
     text_bytes = min(memory // _TEXT, _LARGEST_TEXT)
     path = Path(source) if isinstance(source, str | Path) else None
     is_table = path is not None and kind_of(path) == "table"
-    for_text: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based}
-    given = roles if not is_table else [name for name, v in for_text.items() if v is not None]
-    for name in given:
-        kind = "libsvm text" if is_table else "tables (CSV, Parquet)"
-        raise ValueError(f"{name} is for {kind}, and {source} is none")
     # The size of all rows is a guess; of a stream, nothing is known.
     expected = sys.maxsize // 4 if path is None else _ROWS_PER_TEXT * path.stat().st_size
     reader: Any
     if is_table:
-        reader = Table(source, **roles)
+        reader = Table(source, **options)
         # It may be compressed.
         batches, expected = reader.blocks(text_bytes, dtype), 4 * expected
     else:
         longest_line = min(memory // _LINE, LONGEST_LINE)
         batches = reader = LibsvmBlocks(
-            source, text_bytes, longest_line=longest_line, dtype=dtype, **for_text
+            source, text_bytes, longest_line=longest_line, dtype=dtype, **options
         )
     # Collected as long as every row has another.
     labels: set[Any] = set()

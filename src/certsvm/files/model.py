@@ -328,11 +328,6 @@ class Model(OptimumMixin):
             raise ModelFileError(f"{os.fspath(path)} holds no valid model: {error}") from error
         if not witness:
             return model
-        if not os.path.exists(witness_path(path)):
-            raise FileNotFoundError(
-                f"there is no witness {witness_path(path)} beside the model. `certsvm train "
-                "--witness`, fit_stream(witness=True) and LinearSVC.to_model make one."
-            )
         proof, about = load_witness(witness_path(path))
         if about != model.digest:
             raise ModelFileError(

@@ -100,12 +100,14 @@ class Table(Columns):
         if is_parquet and (header, separator) != (None, None):
             raise TableError(f"{path} is a Parquet file, which has no header and no separator")
         with explained(str(self.path)):
-            self._reader: Any = (
-                _Parquet(self.path)
-                if is_parquet
-                else _Csv(self.path, compression_of(start), header, separator)
-            )
-        super().__init__(str(self.path), self._reader.schema, **roles)
+            if is_parquet:
+                self._csv = None
+                with self._parquet() as parquet:
+                    schema = parquet.schema_arrow
+            else:
+                self._csv = _Csv(self.path, compression_of(start), header, separator)
+                schema = self._csv.schema
+        super().__init__(str(self.path), schema, **roles)
         if self.learnt:
             self.learn(self._batches(_LEARNING_BYTES, self.strings))
 
@@ -137,22 +139,17 @@ class Table(Columns):
             as_text = pa.types.is_boolean(kind) or pa.types.is_floating(kind)
             types.setdefault(self.label, pa.string() if as_text else kind)
         with explained(str(self.path)):
-            yield from self._reader.batches(block_bytes, columns, types)
+            if self._csv is not None:
+                yield from self._csv.batches(block_bytes, columns, types)
+                return
+            rows = max(1, block_bytes // (8 * len(self._types)))
+            with self._parquet() as file:
+                yield from file.iter_batches(batch_size=rows, columns=list(columns))
 
-
-class _Parquet:
-    def __init__(self, path: Path) -> None:
-        self._path = os.fsencode(path)
-        with pa.OSFile(self._path) as file:
-            self.schema = pa.parquet.read_schema(file)
-
-    def batches(
-        self, block_bytes: int, columns: Sequence[str], types: dict[str, Any]
-    ) -> Iterator[pa.RecordBatch]:
-        """Some columns of all rows; the file says their types."""
-        rows = max(1, block_bytes // (8 * len(self.schema)))
-        with pa.OSFile(self._path) as opened, pa.parquet.ParquetFile(opened) as file:
-            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+    @contextmanager
+    def _parquet(self) -> Iterator[Any]:
+        with pa.OSFile(os.fsencode(self.path)) as opened, pa.parquet.ParquetFile(opened) as file:
+            yield file
 
 
 class _Csv:
