@@ -172,7 +172,7 @@ def test_batches_out_of_place(order: list[int], message: str, tmp_path: Path) ->
         (b'{"format": 3}', "format 3 is not 2: convert the data again"),
         (b'{"format": 2, "other": 1}', "header that is damaged"),
         (b'{"format": 2, "n_rows": 2, "n_columns": 1, "n_values": 2, "shuffled": true}',
-         "block 1 of 1 cannot be read"),
+         "block 1 of 1 is damaged"),
     ],
 )  # fmt: skip
 def test_a_forged_header(metadata: bytes, message: str, tmp_path: Path) -> None:

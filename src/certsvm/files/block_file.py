@@ -167,7 +167,6 @@ class BlockFile:
     def _block(self, reader: Any, i: int) -> Batch:
         if reader.num_record_batches != self.n_blocks:
             raise DataChangedError(f"{self.path} changed while it was read. Nothing is certified.")
-        where = f"{self.path}: block {i + 1} of {self.n_blocks}"
         n_columns = self.summary.n_columns
         try:
             batch, metadata = reader.get_batch_with_custom_metadata(i)
@@ -176,12 +175,12 @@ class BlockFile:
             block = checked_block(unpacked(batch, n_columns))
             if block.X.shape[1] != n_columns or block.X.dtype not in (np.float32, np.float64):
                 raise ValueError(f"its rows are {block.X.shape[1]} values of type {block.X.dtype}")
+            if (metadata or {}).get(_KEY) != _mark(i, block):
+                raise ValueError("it does not agree with its digest")
         except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
-            raise BlockFileError(f"{where} cannot be read: {error}") from None
-        if (metadata or {}).get(_KEY) != _mark(i, block):
             raise BlockFileError(
-                f"{where} is damaged, or was changed: it does not agree with its digest"
-            )
+                f"{self.path}: block {i + 1} of {self.n_blocks} is damaged: {error}"
+            ) from None
         return block
 
     @contextmanager
