@@ -199,8 +199,9 @@ class _Csv:
                         self._refuse_data_as_names(names)
                     return first.schema, size
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-                # A row, or the line of names, may be longer than the block.
                 last = error
+                if not _is_too_long(error):
+                    break
         raise self._error(last, size)
 
     @contextmanager
@@ -227,7 +228,7 @@ class _Csv:
             yield stream
 
     def _error(self, error: Exception, block_bytes: int) -> TableError:
-        if "straddling" in str(error) or "Empty CSV" in str(error):
+        if _is_too_long(error):
             return TableError(
                 f"{self._path}: a row is longer than {block_bytes / 1e6:.1f} MB, the longest that "
                 "is read here. Is it a file of lines, and not damaged?"
@@ -249,3 +250,8 @@ class _Csv:
                 "data, not like the names of columns. If it is data, say --no-header "
                 "(header=False); if these are the names, say --header (header=True)."
             )
+
+
+def _is_too_long(error: Exception) -> bool:
+    """Whether a row, or the line of names, is longer than the block."""
+    return "straddling" in str(error) or "Empty CSV" in str(error)
