@@ -333,20 +333,20 @@ HEAD, GOOD = b"a,b,label\n", b"1,2,yes\n"
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "line"),
     [
-        b"a,b\xe4,label\n" + GOOD,
-        HEAD + GOOD + b"1,2,\xe4\n",
-        HEAD + GOOD * 10 + b"1,2,\xe4",
+        (b"a,b\xe4,label\n" + GOOD, 1),
+        (HEAD + GOOD + b"1,2,\xe4\n", 3),
+        (HEAD + GOOD * 10 + b"1,2,\xe4", 12),
         # Beyond the block from which types are inferred.
-        HEAD + GOOD * 200_000 + b"1,2,n\xe4\n" + GOOD,
-        "a,b,label\n1,2,yes\n".encode("utf-16"),
+        (HEAD + GOOD * 200_000 + b"1,2,n\xe4\n" + GOOD, 200_002),
+        ("a,b,label\n1,2,yes\n".encode("utf-16"), 1),
     ],
     ids=["name", "label", "last line", "later", "UTF-16"],
 )
-def test_csv_that_is_not_utf8(text: bytes, tmp_path: Path) -> None:
+def test_csv_that_is_not_utf8(text: bytes, line: int, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(text)
-    with pytest.raises(TableError, match=r"t\.csv is not UTF-8.*iconv -f"):
+    with pytest.raises(TableError, match=rf"t\.csv, line {line} is not UTF-8.*iconv -f"):
         list(Table(tmp_path / "t.csv")())
 
 

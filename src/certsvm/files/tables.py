@@ -235,11 +235,22 @@ class _Csv:
             )
         if "UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
             return TableError(
-                f"{self._path} is not UTF-8. Decompress it if it is compressed, and convert it: "
-                f"iconv -f LATIN1 -t UTF-8 {shlex.quote(self._path.name)} > utf8.csv (from UTF-16, "
-                "if that is what it is)"
+                f"{self._path}, line {self._bad_line()} is not UTF-8. Decompress the file if it is "
+                "compressed, and convert it, from LATIN1 or UTF-16 for example: iconv -f LATIN1 "
+                f"-t UTF-8 {shlex.quote(self._path.name)} > utf8.csv"
             )
         return TableError(f"{self._path}: cannot be read: {error}")
+
+    def _bad_line(self) -> int:
+        """The first line that is not UTF-8."""
+        decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
+        try:
+            with self._stream() as stream:
+                while data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes():
+                    line += decoder.decode(data).count("\n")
+        except UnicodeDecodeError as error:
+            line += error.object.count(b"\n", 0, error.start)
+        return line
 
     def _refuse_data_as_names(self, names: Sequence[str]) -> None:
         """Raise if the first line holds numbers only, or one that counts nothing."""
