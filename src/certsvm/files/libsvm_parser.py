@@ -238,11 +238,9 @@ class Parser:
         """The error that a kernel reported as ``code``, in a text that ``lines`` come before."""
         line_start = int(kernels.last_line_end(text[:position]))
         line = lines + 1 + int(kernels.survey(text[:line_start])[0])
-        if code == kernels.BAD_COMMENT:
-            token = bytes(text[position : position + 1])
-        else:
-            # The first 200 bytes of a long token are enough for the message.
-            token = token_at(text, position, min(end, position + 200))
+        # The first 200 bytes of a long token are enough for the message.
+        longest = 1 if code == kernels.BAD_COMMENT else 200
+        token = token_at(text, position, min(end, position + longest))
         what = _problem(code, token, bytes(text[line_start:position]), self.options)
         return LibsvmError(
             what, self.options.file, line, position - line_start + 1, _printable(token)
