@@ -236,12 +236,12 @@ class Parser:
         self, text: NDArray[np.uint8], end: int, lines: int, code: int, position: int
     ) -> LibsvmError:
         """The error that a kernel reported as ``code``, in a text that ``lines`` come before."""
-        line_start = int(kernels.last_line_end(text[:position]))
-        line = lines + 1 + int(kernels.survey(text[:line_start])[0])
+        before = bytes(text[:position])
+        line, line_start = lines + 1 + before.count(b"\n"), before.rfind(b"\n") + 1
         # The first 200 bytes of a long token are enough for the message.
         longest = 1 if code == kernels.BAD_COMMENT else 200
         token = token_at(text, position, min(end, position + longest))
-        what = _problem(code, token, bytes(text[line_start:position]), self.options)
+        what = _problem(code, token, before[line_start:], self.options)
         return LibsvmError(
             what, self.options.file, line, position - line_start + 1, _printable(token)
         )

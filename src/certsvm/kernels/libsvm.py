@@ -104,15 +104,6 @@ def first_line_end(text: NDArray[np.uint8]) -> int:
 
 
 @kernel
-def last_line_end(text: NDArray[np.uint8]) -> int:
-    """Position behind the last line feed; 0 if there is none."""
-    for j in range(text.size, 0, -1):
-        if text[j - 1] == _LF:
-            return j
-    return 0
-
-
-@kernel
 def _ends_line(text: NDArray[np.uint8], i: int, end: int) -> bool:
     """Whether a line feed is at i, or a carriage return with one."""
     c = byte_at(text, i)
