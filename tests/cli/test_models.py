@@ -19,7 +19,7 @@ def test_zero_based_files(tmp_path: Path) -> None:
     assert run("verify", "data.model", "data", cwd=tmp_path).code == 0
     refused = run("verify", "data.model", "data", "--one-based", cwd=tmp_path)
     assert refused.code == 2
-    assert "index 0, although indices count from one" in refused.err
+    assert "index 0 is out of range: counted from one" in refused.err
 
 
 @pytest.mark.parametrize("command", ["predict", "verify", "evaluate"])

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import os
-import random
-import signal
 import stat
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from certsvm.files import Model
 from certsvm.files.atomic import WriteError, atomic_write
 from tests.platforms import posix
 
@@ -75,34 +68,3 @@ def test_the_callers_own_errors_stay_what_they_are(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught, atomic_write(tmp_path / "file"):
         (tmp_path / "not there").read_bytes()
     assert not isinstance(caught.value, WriteError)
-
-
-SAVING = """
-import sys
-import numpy as np
-from certsvm.files import Model
-
-print("ready", flush=True)
-for i in range(10**9):
-    coef = np.full((1, 50_000), float(i))
-    Model(coef, coef[0, :1], np.array([0, 1]), np.ones(2)).save(sys.argv[1])
-"""
-
-
-@posix
-def test_a_killed_process_leaves_a_whole_model(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    Model(np.zeros((1, 1)), np.zeros(1), np.array([0, 1]), np.ones(2)).save(path)
-    rng = random.Random(0)
-    for _ in range(4):
-        process = subprocess.Popen(
-            [sys.executable, "-c", SAVING, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        with process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            time.sleep(rng.uniform(0.0, 0.1))
-            process.send_signal(signal.SIGKILL)
-        model = Model.load(path)
-        assert (model.coef == model.intercept[0]).all()
-    assert model.n_features == 50_000

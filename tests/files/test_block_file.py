@@ -167,12 +167,12 @@ def test_batches_out_of_place(order: list[int], message: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        (b"[]", "header is incomplete or wrong"),
-        (b"\xff", "header is incomplete or wrong"),
-        (b'{"format": 3}', "has format 3, and this certsvm reads format 2"),
-        (b'{"format": 2, "other": 1}', "its header is incomplete"),
+        (b"[]", "header that is damaged"),
+        (b"\xff", "header that is damaged"),
+        (b'{"format": 3}', "format 3 is not 2: convert the data again"),
+        (b'{"format": 2, "other": 1}', "header that is damaged"),
         (b'{"format": 2, "n_rows": 2, "n_columns": 1, "n_values": 2, "shuffled": true}',
-         "block 1 of 1 cannot be read"),
+         "block 1 of 1 is damaged"),
     ],
 )  # fmt: skip
 def test_a_forged_header(metadata: bytes, message: str, tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import subprocess
-import sys
 import threading
 from collections import Counter
 from itertools import pairwise
@@ -20,10 +18,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certsvm.files import LibsvmError, load_libsvm, save_libsvm
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import BlockFile
 from certsvm.files.conversion import convert, in_runs
-from certsvm.files.libsvm import LibsvmError, load_libsvm, save_libsvm
+from certsvm.files.memory import left_of, parse_size
 from certsvm.files.tables import TableError
 from tests.platforms import posix
 
@@ -189,43 +188,11 @@ def test_an_interrupt_leaves_nothing(what: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["rows.txt"]
 
 
-FULL_DISK = """
-import resource, sys
-from certsvm.files.conversion import convert
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
-try:
-    convert(sys.argv[1], sys.argv[2], shuffle=sys.argv[4] == "shuffle")
-except OSError as error:
-    print(type(error).__name__, error.errno)
-"""
-
-
-def on_a_full_disk(path: Path, target: Path, limit: int, order: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(path), str(target), str(limit), order],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    return done.stdout
-
-
-@posix
-def test_a_disk_that_is_full_while_the_target_is_written(tmp_path: Path) -> None:
-    """There is room for the rows on their way, but the target is a little larger."""
-    path, target = tmp_path / "rows.csv", tmp_path / "rows.arrow"
-    path.write_text("a,label\n" + "".join(f"{k},{k % 2}\n" for k in range(3000)))
-    convert(path, target, shuffle=False)
-    limit = target.stat().st_size - 1
-    target.write_bytes(b"old")
-    assert on_a_full_disk(path, target, limit, "keep") == "WriteError 27\n"
-    assert target.read_bytes() == b"old"
-    assert sorted(os.listdir(tmp_path)) == ["rows.arrow", "rows.csv"]
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("rows.txt", {"label": "y"}, "label is for tables"),
-        ("rows.csv", {"zero_based": True}, "zero_based is for libsvm text"),
+        ("rows.txt", {"label": "y"}, "unexpected keyword argument 'label'"),
+        ("rows.csv", {"zero_based": True}, "unexpected keyword argument 'zero_based'"),
         ("rows.txt", {"memory": 1000}, "memory must be at least"),
         ("rows.csv", {"dtype": np.int32}, "dtype must be float32 or float64"),
         ("rows.txt", {"block_bytes": -5}, "block_bytes"),
@@ -235,7 +202,7 @@ def test_settings_that_make_no_sense(
     name: str, settings: Any, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text("a,label\n1.5,1\n" if name.endswith("csv") else "1 1:2\n-1 2:1\n")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         convert(tmp_path / name, tmp_path / "rows.arrow", **settings)
     assert os.listdir(tmp_path) == [name]
 
@@ -297,3 +264,33 @@ def test_all_orders_are_equally_likely(most: int, tmp_path: Path) -> None:
     assert len(counts) == 24
     # 23 degrees of freedom: 49.7 has a probability of 0.1 %.
     assert sum((count - trials / 24) ** 2 / (trials / 24) for count in counts.values()) < 49.7
+
+
+UNITS = {"": 1, "k": 10**3, "M": 10**6, "g": 10**9, "T": 10**12,
+         "Ki": 2**10, "mi": 2**20, "GI": 2**30, "ti": 2**40}  # fmt: skip
+
+
+@given(
+    st.integers(0, 9999), st.sampled_from(sorted(UNITS)), st.sampled_from(["", "b", "B"]),
+    st.sampled_from(["", " ", "  "]),
+)  # fmt: skip
+def test_sizes(number: int, unit: str, byte: str, blank: str) -> None:
+    assert parse_size(f"{blank}{number}{blank}{unit}{byte}{blank}") == number * UNITS[unit]
+    assert parse_size(f"{number}.5{unit}{byte}") == int((number + 0.5) * UNITS[unit])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "M", "-1M", "1e9", "1,5G", "nan", "inf", "1 M B", "5x", "5i", "5ib", "1.M", ".5M", "0x10",
+     "9" * 400],
+)  # fmt: skip
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a size"):
+        parse_size(text)
+
+
+def test_too_little_says_how_much_is_needed() -> None:
+    with pytest.raises(ValueError, match=r"1 MB of memory are not enough.* at least \d+ MB") as e:
+        left_of(1_000_000)
+    needed = int(str(e.value).split("at least ")[1].split(" MB")[0])
+    assert left_of((needed + 20) * 10**6) > 0

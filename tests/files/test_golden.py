@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+import certsvm.files
+import certsvm.files.conversion
+import certsvm.files.libsvm
 from certsvm.files import Model
 from tests.files.golden import make
 
@@ -101,3 +104,7 @@ def test_models_need_neither_scikit_learn_nor_numba() -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert run.stdout.split("\n")[:2] == ["green", "[]"]
+
+
+def test_names_are_classes_and_functions_not_modules() -> None:
+    assert all(callable(getattr(certsvm.files, name)) for name in certsvm.files.__all__)

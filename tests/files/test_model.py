@@ -150,7 +150,7 @@ def test_every_changed_byte_is_noticed(saved: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"coef": np.array([[1.0, np.nan]])}, "coef contains NaN"),
+        ({"coef": np.array([[1.0, np.nan]])}, "need coef of shape .*finite"),
         ({"class_weight": np.array([1.0, -1.0])}, "negative"),
         ({"class_weight": np.ones(3)}, "class_weight of shape"),
         ({"coef": np.ones((2, 2))}, "2 classes need coef of shape"),
@@ -164,7 +164,7 @@ def test_every_changed_byte_is_noticed(saved: bytes, tmp_path: Path) -> None:
         ({"parameters": {"a": math.nan}}, "null"),
         ({"history": np.zeros((1, 3))}, "four columns"),
         ({"history": np.array([[0.0, 1.0, np.nan, 1.0]])}, "history"),
-        ({"feature_names": ("a", 1)}, "2 strings"),
+        ({"feature_names": ("a", 1)}, "must be strings, one for each column"),
     ],
 )
 def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
@@ -431,3 +431,26 @@ def test_frames_with_other_columns_are_refused(columns: list[str], message: str)
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             answer(X)
+
+
+def test_numbers_of_columns() -> None:
+    model = small()
+    for X in (np.ones((3, 1)), sp.csr_array(np.ones((3, 1)))):
+        with pytest.raises(ValueError, match=r"1 columns, the model 2; .*allow_fewer"):
+            model.decision_function(X)
+        assert model.decision_function(X, allow_fewer=True).tolist() == [1.5] * 3
+        assert model.predict(X, allow_fewer=True).tolist() == [1] * 3
+    with pytest.raises(ValueError, match=r"3 columns, the model 2$"):
+        model.predict(np.ones((3, 3)), allow_fewer=True)
+    with pytest.raises(ValueError, match="two dimensions"):
+        model.predict(np.ones(2))
+    assert model.predict(np.ones((0, 2))).shape == (0,)
+
+
+def test_rows_that_cannot_be_scored() -> None:
+    with pytest.raises(ValueError, match="row 1 of X contains NaN"):
+        small().predict([[1.0, 1.0], [np.nan, 1.0]])
+    broken = sp.csr_array(np.eye(2))
+    broken.indices[0] = 1_000_000_000
+    with pytest.raises(ValueError, match="broken CSR matrix: it has an index of 1000000000"):
+        small().predict(broken)

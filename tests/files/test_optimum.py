@@ -10,31 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.certificates.certificate import Certificate
-from certsvm.files.scores import OptimumMixin
+from certsvm.files import Model
 from certsvm.kernels.losses import LOSSES
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton
 from certsvm.training.loop import train
 from certsvm.training.settings import Result
-from certsvm.verification.optimum_intervals import SupportStatus, row_sizes
+from certsvm.verification.optimum_intervals import SupportStatus
 from tests.exact import ExactOptimum, exact_optimum
 from tests.problems import Case, exact
 from tests.verification.test_optimum_intervals import hard_cases
-
-
-class Teller(OptimumMixin):
-    """What a weight vector and its certificate tell."""
-
-    classes, class_weight = np.array([-1.0, 1.0]), np.ones(2)
-
-    def __init__(self, w: Any, rho: float, certificates: list[Certificate] | None) -> None:
-        coef, intercept = split(w, rho)
-        self.coef, self.intercept = coef[np.newaxis], np.array([intercept])
-        self.certificates = certificates
-
-    def _scores_and_sizes(self, X: Any) -> Any:
-        return X @ self.coef.T + self.intercept, row_sizes(X)
 
 
 def statuses(case: Case, result: Result, blocks: int = 1) -> Any:
@@ -43,8 +28,10 @@ def statuses(case: Case, result: Result, blocks: int = 1) -> Any:
     cuts = np.linspace(0, X.shape[0], blocks + 1).astype(int)
     parts = [slice(a, b) for a, b in pairwise(cuts.tolist())]
     stream = iter([(X[p], case.labels[p], case.row_weights()[p]) for p in parts])
-    teller = Teller(result.w, case.intercept_scaling, [result.certificate])
-    return teller.support_status(stream)
+    coef, intercept = split(result.w, case.intercept_scaling)
+    classes = np.array([-1.0, 1.0])
+    model = Model([coef], [intercept], classes, np.ones(2), (result.certificate,))
+    return model.support_status(stream)
 
 
 def require_true(case: Case, optimum: ExactOptimum, status: Any) -> None:

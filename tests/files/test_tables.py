@@ -110,7 +110,7 @@ def test_parquet_types(tmp_path: Path) -> None:
         ("a,label\n1,1\n2,1\ninf,0\n", {}, "row 3, column 'a' is not finite"),
         ("a,label\n1,1.5\n2,inf\n", {}, "row 2, column 'label' is not finite"),
         ("a,b,label\n1,red,1\n", {}, "column 'b' holds string, not numbers"),
-        ("a,label\n1,1\n", {"label": "y"}, "no column 'y' for the labels; it has a, label"),
+        ("a,label\n1,1\n", {"label": "y"}, "no column 'y' for the labels; it has 'a', 'label'"),
         ("a,label\n1,1\n", {"weight": "w"}, "no column 'w' for the weights"),
         ("label\n1\n", {}, "no columns besides 'label'"),
         ("a,a,label\n1,2,1\n", {}, "two columns of the same name"),
@@ -120,8 +120,8 @@ def test_parquet_types(tmp_path: Path) -> None:
         ("a,label\n", {}, "has no rows"),
         ("a,label\n1,1\n", {"label": "a", "ignore": ["a"]}, "one role only"),
         ("a,w,label\n1,-1,1\n", {"weight": "w"}, "row 1, column 'w' is negative"),
-        ("target,a,b\nx,1,2\ny,2,1\n", {}, "--label target .* taken from the last column, 'b'"),
-        (",target,a\n0,x,1\n", {"label": "traget"}, r"it has target, a\. Did you mean 'target'"),
+        ("target,a,b\nx,1,2\ny,2,1\n", {}, "'target' holds string.*or name the column of labels"),
+        (",target,a\n0,x,1\n", {"label": "traget"}, "'traget' .* it has '', 'target', 'a'"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_csv_file(
@@ -212,15 +212,11 @@ def test_the_index_of_pandas_is_neither_feature_nor_label(
     else:
         data.to_parquet(path)
     column = "" if form == "csv" else name or "__index_level_0__"
-    if column == "label":
-        with pytest.raises(TableError, match=r"'label' is the index of a frame.*--label"):
-            Table(path)
-    else:
-        table = Table(path)
-        assert (table.feature_names, table.label) == (["a", "b"], "kind")
-        assert f"column {column!r} is the index of a frame, and not used" in table.notes
-        assert any("in column 'kind', the last one (--label" in note for note in table.notes)
-        np.testing.assert_array_equal(everything(table)[0], data[["a", "b"]])
+    table = Table(path)
+    assert (table.feature_names, table.label) == (["a", "b"], "kind")
+    assert f"column {column!r} is the index of a frame, and not used" in table.notes
+    assert "labels are in column 'kind'" in table.notes
+    np.testing.assert_array_equal(everything(table)[0], data[["a", "b"]])
     # Whoever names it, gets it.
     named = Table(path, label=column)
     assert (named.feature_names, named.label) == (["a", "b", "kind"], column)
@@ -350,7 +346,7 @@ HEAD, GOOD = b"a,b,label\n", b"1,2,yes\n"
 )
 def test_csv_that_is_not_utf8(text: bytes, line: int, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(text)
-    with pytest.raises(TableError, match=rf"t\.csv, line {line}: .* is not UTF-8.*iconv -f"):
+    with pytest.raises(TableError, match=rf"t\.csv, line {line} is not UTF-8.*iconv -f"):
         list(Table(tmp_path / "t.csv")())
 
 

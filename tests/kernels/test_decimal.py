@@ -21,7 +21,7 @@ from certsvm.kernels.decimal import (
     read_number,
     read_short_number,
 )
-from tests.files.libsvm.reading import nearest_float32
+from tests.files.libsvm_reference import nearest_float32
 
 
 def text_of(number: str) -> np.ndarray:

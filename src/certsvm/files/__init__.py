@@ -8,14 +8,8 @@ if TYPE_CHECKING:
     from certsvm.files.compressed import DamagedFileError
     from certsvm.files.conversion import convert
     from certsvm.files.liblinear import load_liblinear, save_liblinear
-    from certsvm.files.libsvm import (
-        LibsvmBlocks,
-        LibsvmError,
-        LibsvmFile,
-        load_libsvm,
-        read_libsvm,
-        save_libsvm,
-    )
+    from certsvm.files.libsvm import LibsvmBlocks, LibsvmFile, load_libsvm, read_libsvm, save_libsvm
+    from certsvm.files.libsvm_parser import LibsvmError
     from certsvm.files.model import Model, load_witness, save_witness, witness_path
     from certsvm.files.tables import Table
     from certsvm.verification.evidence import Witness
@@ -27,7 +21,10 @@ __all__ = [
 ]  # fmt: skip
 
 # Loaded when first used: a fit needs no file, and pyarrow takes a while to import.
-_MODULES = "model", "compressed", "liblinear", "libsvm", "block_file", "tables", "conversion"
+_MODULES = (
+    "model", "compressed", "liblinear", "libsvm_parser", "libsvm", "block_file", "tables",
+    "conversion",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

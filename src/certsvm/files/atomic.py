@@ -50,29 +50,27 @@ def atomic_write(
     # The name identifies a leftover file. It is cut, as the length of names is limited.
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
     text: dict[str, Any] = {"encoding": "utf-8", "newline": "\n"} if mode == "w" else {}
+    before = os.stat(target).st_mode if os.path.exists(target) else None
     try:
-        before = os.stat(target).st_mode if os.path.exists(target) else None
         if before is not None and not stat.S_ISREG(before):
             raise OSError(errno.EINVAL, "it is a folder, a device or a pipe, not a regular file")
-        # An interrupt may come at any moment, also right after the file was created.
-        try:
-            # The system applies the umask to 0o666. A file that replaces a private one starts
-            # private.
-            opener = partial(os.open, mode=0o666 if before is None else 0o600)
-            with open(temporary, mode.replace("w", "x"), opener=opener, **text) as file:
-                if before is not None:
-                    os.chmod(temporary, stat.S_IMODE(before))
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-    except OSError as error:
+        # An interrupt may come at any moment, also right after the file was created. The system
+        # applies the umask to 0o666. A file that replaces a private one starts private.
+        opener = partial(os.open, mode=0o666 if before is None else 0o600)
+        with open(temporary, mode.replace("w", "x"), opener=opener, **text) as file:
+            if before is not None:
+                os.chmod(temporary, stat.S_IMODE(before))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
         # An error that names another file was raised by the caller, inside the block.
-        if isinstance(error, WriteError) or error.filename not in (None, temporary, target):
+        if isinstance(error, WriteError) or not isinstance(error, OSError):
+            raise
+        if error.filename not in (None, temporary, target):
             raise
         reason = error.strerror or str(error)
         if isinstance(error, FileNotFoundError):

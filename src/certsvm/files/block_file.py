@@ -88,8 +88,8 @@ class Summary:
 
 def write_blocks(file: IO[bytes], summary: Summary, blocks: Iterable[Batch]) -> None:
     """Write a block file; the counts of the summary must be those of the blocks."""
-    header = json.dumps({"format": _FORMAT, **asdict(summary)})
-    metadata = {_KEY: header, _DIGEST_KEY: f"{zlib.crc32(header.encode()):08x}"}
+    header = json.dumps({"format": _FORMAT, **asdict(summary)}).encode()
+    metadata = {_KEY: header, _DIGEST_KEY: _checksum(header)}
     writer: Any = None
     try:
         for i, block in enumerate(blocks):
@@ -127,27 +127,21 @@ class BlockFile:
         with self._opened() as reader:
             metadata = reader.schema.metadata or {}
             self.n_blocks = reader.num_record_batches
-        if _KEY not in metadata:
+        header = metadata.get(_KEY, b"")
+        if not header:
             raise BlockFileError(
                 f"{self.path} is an Arrow file, but not one that certsvm made. Turn it into "
                 "Parquet or CSV, and convert that: certsvm convert FILE.parquet OUT.arrow"
             )
-        digest = f"{zlib.crc32(metadata[_KEY]):08x}"
-        if metadata.get(_DIGEST_KEY) != digest.encode():
-            raise BlockFileError(f"{self.path} is damaged: its header does not fit its digest")
         try:
-            header = json.loads(metadata[_KEY])
-            if (version := header.pop("format", None)) == _FORMAT:
-                self.summary = Summary(**header)
+            if metadata.get(_DIGEST_KEY) != _checksum(header):
+                raise ValueError("it does not fit its digest")
+            known = json.loads(header)
+            if (version := known.pop("format", None)) != _FORMAT:
+                raise ValueError(f"format {version!r} is not {_FORMAT}: convert the data again")
+            self.summary = Summary(**known)
         except (AttributeError, RecursionError, TypeError, ValueError) as error:
-            raise BlockFileError(
-                f"{self.path} is damaged: its header is incomplete or wrong: {error}"
-            ) from None
-        if version != _FORMAT:
-            raise BlockFileError(
-                f"{self.path} has format {version!r}, and this certsvm reads format {_FORMAT}: "
-                "convert the data again"
-            )
+            raise BlockFileError(f"{self.path} has a header that is damaged: {error}") from None
         self.feature_names = self.summary.feature_names
         facts = {name: getattr(self.summary, name) for name in ("zero_based", "one_hot", "label")}
         self.origin = {name: fact for name, fact in facts.items() if fact is not None}
@@ -173,7 +167,6 @@ class BlockFile:
     def _block(self, reader: Any, i: int) -> Batch:
         if reader.num_record_batches != self.n_blocks:
             raise DataChangedError(f"{self.path} changed while it was read. Nothing is certified.")
-        where = f"{self.path}: block {i + 1} of {self.n_blocks}"
         n_columns = self.summary.n_columns
         try:
             batch, metadata = reader.get_batch_with_custom_metadata(i)
@@ -182,12 +175,12 @@ class BlockFile:
             block = checked_block(unpacked(batch, n_columns))
             if block.X.shape[1] != n_columns or block.X.dtype not in (np.float32, np.float64):
                 raise ValueError(f"its rows are {block.X.shape[1]} values of type {block.X.dtype}")
+            if (metadata or {}).get(_KEY) != _mark(i, block):
+                raise ValueError("it does not agree with its digest")
         except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
-            raise BlockFileError(f"{where} cannot be read: {error}") from None
-        if (metadata or {}).get(_KEY) != _mark(i, block):
             raise BlockFileError(
-                f"{where} is damaged, or was changed: it does not agree with its digest"
-            )
+                f"{self.path}: block {i + 1} of {self.n_blocks} is damaged: {error}"
+            ) from None
         return block
 
     @contextmanager
@@ -200,6 +193,10 @@ class BlockFile:
                     f"{self.path} is not an Arrow file, or not a whole one: {error}"
                 ) from None
             yield reader
+
+
+def _checksum(header: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(header)
 
 
 def _mark(i: int, block: Batch) -> bytes:

@@ -52,35 +52,31 @@ def block_source(
     >>> len(list(source())), len(list(source()))
     (1, 1)
     """
-    _refuse_lazy(data)
     roles: dict[str, Any] = {"label": label, "weight": weight, "categorical": categorical}
-    if isinstance(data, str | os.PathLike):
-        kind = kind_of(data)
-        if kind == "table":
-            from certsvm.files.tables import Table
+    kind = kind_of(data) if isinstance(data, str | os.PathLike) else None
+    if kind == "table":
+        from certsvm.files.tables import Table
 
-            return Table(data, **roles)
-        _refuse(roles, os.fspath(data))
-        if kind == "blocks":
-            from certsvm.files.block_file import BlockFile
-
-            return BlockFile(os.fspath(data))
-        return _TextFile(data)
+        return Table(data, **roles)
     if hasattr(data, "__arrow_c_stream__"):
         if hasattr(data, "read_next_batch") or hasattr(data, "__next__"):
             raise TypeError(
                 f"a {type(data).__name__} can be read once, and training reads its data many "
-                "times. Pass a function that makes one, such as `lambda: dataset.scanner()."
-                "to_reader()`, or, if the data fit in memory, a table: `reader.read_all()`."
+                "times. Pass a function that makes one, or `reader.read_all()`."
             )
         return _Function(lambda: data, roles)
-    if callable(data):
-        if hasattr(data, "feature_names"):
-            _refuse(roles, f"a {type(data).__name__}")
-            return data  # type: ignore[no-any-return]
+    if callable(data) and not hasattr(data, "feature_names"):
         return _Function(data, roles)
+    _refuse(roles)
+    if kind == "blocks":
+        from certsvm.files.block_file import BlockFile
+
+        return BlockFile(data)
+    if kind == "text":
+        return _TextFile(data)
+    if callable(data):
+        return data  # type: ignore[no-any-return]
     if isinstance(data, list | tuple):
-        _refuse(roles, "blocks (X, y)")
         return lambda: data
     raise TypeError(
         "the data must be a function that begins a pass and returns the blocks, a list of blocks, "
@@ -101,19 +97,9 @@ def only_block(source: BlockSource) -> Batch | None:
     return Batch(*first[0]) if len(first) == 1 else None
 
 
-def _refuse(roles: dict[str, Any], what: str) -> None:
-    for name, value in roles.items():
-        if value:
-            raise ValueError(f"{name} is for tables and Arrow data, not for {what}")
-
-
-def _refuse_lazy(data: Any) -> None:
-    """Raise for a plan of polars that was not executed yet."""
-    if type(data).__name__ == "LazyFrame":
-        raise TypeError(
-            "a LazyFrame is a plan, not data: pass frame.collect(), or, if that does not fit in "
-            "memory, write it to a Parquet file with frame.sink_parquet(path) and pass the path"
-        )
+def _refuse(roles: dict[str, Any]) -> None:
+    for name in (name for name, value in roles.items() if value):
+        raise ValueError(f"{name} is for tables and Arrow data")
 
 
 class _TextFile:
@@ -126,8 +112,11 @@ class _TextFile:
         self._path, text = path, LibsvmBlocks(path)
         for _ in text:
             pass
-        self._zero_based, self._n_columns = text.zero_based, text.n_columns
-        self.origin = {"zero_based": text.zero_based}
+        self._zero_based, self._n_columns, self.origin = (
+            text.zero_based,
+            text.n_columns,
+            text.origin,
+        )
 
     def __call__(self) -> Iterator[Batch]:
         base, width = int(not self._zero_based), self._n_columns
@@ -144,10 +133,9 @@ class _Function:
 
     def __call__(self) -> Iterable[tuple[Any, ...]]:
         made = self._function()
-        _refuse_lazy(made)
         if hasattr(made, "__arrow_c_stream__"):
             return self._rows(made)
-        _refuse(self._roles, "blocks (X, y)")
+        _refuse(self._roles)
         return made  # type: ignore[no-any-return]
 
     @property

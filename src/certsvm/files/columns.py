@@ -6,7 +6,7 @@ column.
 
 from __future__ import annotations
 
-import difflib
+import itertools
 import json
 import shlex
 from collections import Counter
@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from certsvm.files.batch import Batch, csr
-from certsvm.files.labels import FEW_ROWS, label_number
+from certsvm.files.batch import FEW_ROWS, Batch, csr, label_number
 from certsvm.matrices import exact_labels, listed
 
 # Text of all values of one-hot columns; more are no categories, and would take too much memory.
 _MOST_CATEGORY_BYTES = 4_000_000
 _MOST_SHOWN = 20
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 
 class TableError(ValueError):
@@ -35,14 +35,14 @@ class TableError(ValueError):
 
 
 @contextmanager
-def explained(where: str, what: str = "") -> Iterator[None]:
+def explained(where: str) -> Iterator[None]:
     """Turn errors of Arrow, and of labels, into errors that name the table."""
     try:
         yield
     except TableError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{where}: {what}cannot be read: {error}") from None
+        raise TableError(f"{where} cannot be read: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class Features:
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        twice = [name for name, count in Counter(self.names).items() if count > 1]
-        if twice:
-            raise ValueError(f"two features would be called {twice[0]!r}: rename a column")
+        for name, count in Counter(self.names).most_common(1):
+            if count > 1:
+                raise ValueError(f"two features would be called {name!r}: rename a column")
 
     @property
     def names(self) -> list[str]:
@@ -85,15 +85,16 @@ class Features:
         return [name for column in self.columns for name in one_hot.get(column, [column])]
 
     @property
+    def widths(self) -> list[int]:
+        """How many features each column has."""
+        return [len(self.values.get(column, (column,))) for column in self.columns]
+
+    @property
     def spans(self) -> dict[str, list[int]] | None:
         """First and last feature, plus one, of each one-hot column; None if there is none."""
-        spans, first = {}, 0
-        for column in self.columns:
-            last = first + len(self.values.get(column, (column,)))
-            if column in self.values:
-                spans[column] = [first, last]
-            first = last
-        return spans or None
+        ends = itertools.accumulate(self.widths)
+        spans = zip(self.columns, ends, self.widths, strict=True)
+        return {c: [end - width, end] for c, end, width in spans if c in self.values} or None
 
     @classmethod
     def from_names(cls, names: Sequence[str], spans: Any) -> Features:
@@ -157,6 +158,8 @@ class Columns:
         Whether their values have to be shown to ``learn`` first.
     label, weight : str or None
         The columns of labels and weights.
+    notes : list of str
+        Remarks about the columns.
     unseen : Counter
         How many values of each one-hot column were not among its values, so far.
     """
@@ -172,21 +175,23 @@ class Columns:
                 f"{where} has two columns of the same name. If the line of names is missing, say "
                 "so: --no-header, or header=False."
             )
-        self._where, self._index = where, _index_columns(schema)
+        self._where, index = where, _index_columns(schema)
         self._types = dict(zip(schema.names, schema.types, strict=True))
-        self.weight, self._ignore = weight, list(dict.fromkeys(ignore))
         if features is not None and not isinstance(features, Features):
             features = Features(tuple(features))
-        chosen = None if complete else features
-        if label is None and usual_label in set(self._types) - {weight, *self._ignore}:
+        if label is None and usual_label in set(self._types) - {weight, *ignore}:
             label = usual_label
-        self.label = label
         if label is None:
-            self.label = self._label(chosen, None if complete else n_features)
-        # Whether the labels are in the last column because nobody said where they are.
-        guessed = label is None and chosen is None and self.label not in (None, "label")
-        self._guess = ", the last one (--label, or label=..., names another)" if guessed else ""
-        others = self._others(features, columns, complete=complete)
+            known = [] if features is None or complete else features.columns
+            others = [c for c in self._types if c not in {weight, *ignore, *index, *known}]
+            if "label" in others:
+                label = "label"
+            elif known:
+                label = others[0] if len(others) == 1 else None
+            elif others and (complete or len(others) != n_features):
+                label = others[-1]
+        self.label, self.weight = label, weight
+        others = self._others(features, ignore, columns, index, complete=complete)
         self.features = features or Features(tuple(others))
         if not self.features.columns:
             raise TableError(f"{where} has no columns besides {self.label!r}")
@@ -195,20 +200,32 @@ class Columns:
             self.strings = [name for name in others if _is_string(self._types[name])]
         self.learnt = features is None and bool(self.strings)
         self.unseen: Counter[str] = Counter()
-        self._refuse_non_numbers()
-        width = len(self.features.names)
-        if n_features is not None and width != n_features:
-            found = "no labels" if self.label is None else f"labels in {self.label!r}"
+        self.notes = [] if self.label is None else [f"labels are in column {self.label!r}"]
+        unused = [name for name in index if name not in self.used]
+        self.notes += [f"column {name!r} is the index of a frame, and not used" for name in unused]
+        for name in self.numbers:
+            if not any(is_kind(self._types[name]) for is_kind in _NUMBERS):
+                raise TableError(
+                    f"{where}: column {name!r} holds {self._types[name]}, not numbers. "
+                    f"{_left_out(name)}, or make strings one-hot (--categorical, or "
+                    "categorical=True), or name the column of labels (--label). Numbers have "
+                    "decimal points, not commas."
+                )
+        if n_features not in (None, self.n_columns):
             raise TableError(
-                f"{where} has {width} columns of features ({found}), the model {n_features}, and "
-                "no names to match them by. A table must have the model's columns in their order, "
-                "and may have labels (--label) and weights (--weight)."
+                f"{where} has {self.n_columns} columns of features (labels in {self.label!r}), the "
+                f"model {n_features}, and no names to match them by"
             )
 
     @property
     def feature_names(self) -> list[str]:
         """Names of the features."""
         return self.features.names
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return sum(self.features.widths)
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -234,16 +251,6 @@ class Columns:
         return [name for name in self.features.values if not _is_string(self._types[name])]
 
     @property
-    def notes(self) -> list[str]:
-        """Remarks about the columns."""
-        notes = [] if self.label is None else [f"labels are in column {self.label!r}{self._guess}"]
-        return notes + [
-            f"column {name!r} is the index of a frame, and not used"
-            for name in self._index
-            if name not in self.used
-        ]
-
-    @property
     def numbers(self) -> list[str]:
         """The columns that have to be numbers."""
         others = {self.label, *self.strings}
@@ -260,15 +267,14 @@ class Columns:
                 seen |= new
                 size += sum(map(len, new)) + len(name) * len(new)
                 if size > _MOST_CATEGORY_BYTES:
-                    raise self._identifier(name, f"{len(seen):,} values and more")
+                    raise self._no_category(name, f"{len(seen):,} values and more")
             n_rows += len(batch)
         for name, seen in found.items():
             if n_rows > FEW_ROWS and len(seen) == n_rows:
-                raise self._identifier(name, "a value of its own in each row")
+                raise self._no_category(name, "a value of its own in each row")
+        values = {name: tuple(sorted(seen)) for name, seen in found.items()}
         with explained(self._where):
-            self.features = Features(
-                self.features.columns, {name: tuple(sorted(seen)) for name, seen in found.items()}
-            )
+            self.features = Features(self.features.columns, values)
 
     def rows(self, batch: pa.RecordBatch, first: int, dtype: Any = np.float64) -> Batch:
         """The rows of a record batch, of which ``first`` come before it.
@@ -286,8 +292,7 @@ class Columns:
         return Batch(self._features(batch, first, np.dtype(dtype)), y, weights)
 
     def _features(self, batch: pa.RecordBatch, first: int, dtype: np.dtype[Any]) -> Any:
-        columns, values = self.features.columns, self.features.values
-        widths = [len(values.get(name, (name,))) for name in columns]
+        columns, values, widths = self.features.columns, self.features.values, self.features.widths
         offsets = np.cumsum(widths) - widths
         X = np.empty((len(batch), len(columns)), dtype=dtype)
         indices = np.tile(offsets.astype(np.int32), (len(batch) if values else 0, 1))
@@ -311,7 +316,7 @@ class Columns:
         self, column: pa.Array, name: str, first: int, dtype: Any = np.float64
     ) -> NDArray[Any]:
         self._refuse_missing(column, name, first)
-        with explained(self._where, f"column {name!r} "), np.errstate(over="ignore"):
+        with explained(f"{self._where}: column {name!r}"), np.errstate(over="ignore"):
             values: NDArray[Any] = np.asarray(column.cast(pa.float64())).astype(dtype, copy=False)
         bad = ~np.isfinite(values)
         if bad.any():
@@ -320,7 +325,7 @@ class Columns:
         return values
 
     def _labels(self, column: pa.Array, name: str, first: int) -> NDArray[Any]:
-        with explained(self._where, f"column {name!r} of labels "):
+        with explained(f"{self._where}: column {name!r}"):
             if pa.types.is_string(column.type) and pa.types.is_floating(self._types[name]):
                 column = _as_exact_numbers(column)
             column = _decoded(column)
@@ -335,7 +340,7 @@ class Columns:
 
     def _text(self, column: pa.Array, name: str, first: int) -> pa.Array:
         """Strings, or bytes that are the UTF-8 of strings, as strings; others are an error."""
-        with explained(self._where, f"column {name!r} "):
+        with explained(f"{self._where}: column {name!r}"):
             column = _decoded(column)
             self._refuse_missing(column, name, first)
             # Arrow checks bytes, but not strings.
@@ -349,112 +354,69 @@ class Columns:
     def _error(self, row: int, name: str, what: str) -> TableError:
         return TableError(f"{self._where}: row {row + 1}, column {name!r} {what}")
 
-    def _label(self, features: Features | None, n_features: int | None) -> str | None:
-        """Where the labels are, if nobody says so."""
-        taken = {self.weight, *self._ignore, *(() if features is None else features.columns)}
-        if "label" in self._index and "label" not in taken:
-            raise TableError(
-                f"{self._where}: column 'label' is the index of a frame. Say which column has the "
-                "labels (--label, or label=...)."
-            )
-        taken |= set(self._index)
-        others = [name for name in self._types if name not in taken]
-        if "label" in others:
-            return "label"
-        if features is None:
-            return None if len(others) == n_features or not others else others[-1]
-        return others[0] if len(others) == 1 else None
+    def _no_category(self, name: str, what: str) -> TableError:
+        return TableError(
+            f"{self._where}: column {name!r} has {what}, so it holds names or text, not "
+            f"categories. {_left_out(name)}, or hash it."
+        )
 
     def _others(
-        self, features: Features | None, columns: Sequence[str] | None, *, complete: bool
-    ) -> list[str]:
-        """The columns without a role; an error if one has two, or none and must have one."""
-        roles: dict[str, Sequence[str | None]] = {
-            "the labels": [self.label], "the weights": [self.weight],
-            "--ignore or --drop": self._ignore,
-            "the model": [] if features is None else features.columns,
-            "--columns": list(dict.fromkeys(columns or ())),
+        self, features: Features | None, ignore: Collection[str], columns: Sequence[str] | None,
+        index: Sequence[str], *, complete: bool,
+    ) -> list[str]:  # fmt: skip
+        """The columns that may be features; an error if one has two roles, or must have one."""
+        named = {self.label, self.weight, *ignore}
+        roles: dict[str, Iterable[str | None]] = {
+            "the labels": [self.label], "the weights": [self.weight], "--ignore or --drop": ignore,
+            # Whoever made the model cannot make it a feature.
+            "the index of a frame": [c for c in index if complete and c not in named],
+            "the model": () if features is None else features.columns,
+            "--columns": columns or (),
         }  # fmt: skip
-        taken: dict[str, str] = {}
-        for role, given in roles.items():
-            names = [name for name in given if name is not None]
-            if missing := [name for name in names if name not in self._types]:
-                raise self._unknown(missing, role)
-            if complete and role == "the model":
-                taken = {**dict.fromkeys(self._index, "the index of a frame"), **taken}
-            if twice := [name for name in names if name in taken]:
-                guess = self._guess if twice[0] == self.label else ""
+        taken: dict[str | None, str] = {None: ""}
+        for role, names in roles.items():
+            missing = [name for name in names if name is not None and name not in self._types]
+            if missing:
                 raise TableError(
-                    f"{self._where}: column {twice[0]!r} has {taken[twice[0]]}{guess}, and is for "
-                    f"{role}, too: it can have one role only"
+                    f"{self._where} has no column {listed(missing)} for {role}; it has "
+                    + listed([*self._types])
                 )
-            taken |= dict.fromkeys(names, role)
-        others = [name for name in self._types if name not in taken and name not in self._index]
+            for name in names:
+                if name is not None and taken.setdefault(name, role) != role:
+                    raise TableError(
+                        f"{self._where}: column {name!r} has {taken[name]}, and is for {role}, "
+                        "too: it can have one role only (--label, --weight, --ignore)"
+                    )
+        others = [name for name in self._types if name not in taken and name not in index]
         if complete and features is not None and others:
-            options = " ".join(f"--ignore {shlex.quote(name)}" for name in others[:_MOST_SHOWN])
-            options += " ..." if len(others) > _MOST_SHOWN else ""
+            options = " ".join(f"--ignore {_quoted(name)}" for name in others[:_MOST_SHOWN])
             raise TableError(
                 f"{self._where} has columns that the model does not use: {listed(others)}. Leave "
                 f"them out by name if that is meant: {options} (or say --label NAME or "
                 "--weight NAME)."
             )
-        # Columns named as features have a role by now.
         return others if columns is None else [name for name in self._types if name in columns]
 
-    def _unknown(self, missing: Sequence[str], role: str) -> TableError:
-        names = [name for name in self._types if name not in self._index]
-        shown = ", ".join(names[:_MOST_SHOWN]) + (", ..." if len(names) > _MOST_SHOWN else "")
-        near = difflib.get_close_matches(missing[0], names, n=1)
-        more = f" Did you mean {near[0]!r}?" if near else ""
-        if role == "the model":
-            more += " Columns are matched by name: rename them as they were in training."
-        return TableError(
-            f"{self._where} has no column {listed(missing)} for {role}; it has {shown}.{more}"
-        )
 
-    def _refuse_non_numbers(self) -> None:
-        for name in self.numbers:
-            kind = self._types[name]
-            if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-                continue
-            advice = ""
-            if self._guess:
-                advice = (
-                    f" If it has the labels, say --label {name} (label={name!r}): they were taken "
-                    f"from the last column, {self.label!r}."
-                )
-            encoding = (
-                ", or encode it: with --categorical (categorical=True), each value of a column of "
-                "strings becomes a column of zeros and ones (one-hot). Numbers have decimal "
-                "points, not commas."
-            )
-            raise TableError(
-                f"{self._where}: column {name!r} holds {kind}, not numbers. Leave it out "
-                f"({_dropping(name)}){'.' if pa.types.is_temporal(kind) else encoding}{advice}"
-            )
-
-    def _identifier(self, name: str, what: str) -> TableError:
-        return TableError(
-            f"{self._where}: column {name!r} has {what}, so it holds names or text, not "
-            f"categories. Leave it out ({_dropping(name)}), or hash it."
-        )
-
-
-def _dropping(name: str) -> str:
+def _left_out(name: str) -> str:
     """How to leave a column out of training."""
-    return f"--drop {shlex.quote(name)}, or ignore=[{name!r}]"
+    return f"Leave it out (--drop {_quoted(name)}, or ignore=[{name!r}])"
+
+
+def _quoted(name: str) -> str:
+    """A name for the shell, where options take several with commas between them."""
+    return shlex.quote(f'"{name}"' if "," in name else name)
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:
     """The columns that are the index of a pandas frame."""
     try:
         described = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+        # A range of numbers is described by an object, and has no column.
+        return [name for name in described if isinstance(name, str) and name in schema.names]
     except (KeyError, TypeError, ValueError, RecursionError):
         # In CSV, pandas and R leave its name empty.
         return [name for name in schema.names[:1] if name == ""]
-    # A range of numbers is described by an object, and has no column.
-    names = described if isinstance(described, list) else []
-    return [name for name in names if isinstance(name, str) and name in schema.names]
 
 
 def _decoded(column: pa.Array) -> pa.Array:

@@ -51,10 +51,7 @@ class _Source:
             return data
         data = self._file.read(size)
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise TypeError(
-                f"a binary file is needed, but reading gave {type(data).__name__}; "
-                'open it with mode "rb", or use sys.stdin.buffer'
-            )
+            raise TypeError('a binary file is needed: open it with mode "rb"')
         return bytes(data)
 
     def close(self) -> None:
@@ -88,29 +85,23 @@ class _Streams:
                 return bytes(text)
 
 
-class _Zstd:
-    """The text of zstd, by Arrow, whose ``read`` leaks its buffer if the stream is damaged."""
-
-    def __init__(self, file: Readable) -> None:
-        try:
-            import pyarrow as pa
-        except ImportError:
-            raise ModuleNotFoundError(
-                "this file is compressed with zstd; to read it: pip install pyarrow"
-            ) from None
-        self._stream = pa.input_stream(file, compression="zstd")
-
-    def read1(self, size: int) -> bytes:
-        return bytes(self._stream.read_buffer(size))
+def _zstd(file: Readable) -> Callable[[int], Any]:
+    """By Arrow, whose ``read`` leaks its buffer if the stream is damaged."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        what = "this file is compressed with zstd; to read it: pip install pyarrow"
+        raise ModuleNotFoundError(what) from None
+    return pa.input_stream(file, compression="zstd").read_buffer  # type: ignore[no-any-return]
 
 
 _xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _XZ_BYTES)
-# By the first bytes: the name, and a file object of the text.
-_FORMATS: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
-    b"\x1f\x8b": ("gzip", partial(gzip.GzipFile, None, "rb", 9)),
-    b"BZh": ("bzip2", partial(_Streams, bz2.BZ2Decompressor, b"")),
-    b"\xfd7zXZ\x00": ("xz", partial(_Streams, _xz, b"\0")),
-    b"\x28\xb5\x2f\xfd": ("zstd", _Zstd),
+# By the first bytes: the name, and what begins to read the text.
+_FORMATS: dict[bytes, tuple[str, Callable[[Any], Callable[[int], Any]]]] = {
+    b"\x1f\x8b": ("gzip", lambda file: gzip.GzipFile(None, "rb", 9, file).read1),
+    b"BZh": ("bzip2", lambda file: _Streams(bz2.BZ2Decompressor, b"", file).read1),
+    b"\xfd7zXZ\x00": ("xz", lambda file: _Streams(_xz, b"\0", file).read1),
+    b"\x28\xb5\x2f\xfd": ("zstd", _zstd),
 }
 _LONGEST_MAGIC = max(map(len, _FORMATS))
 
@@ -118,12 +109,12 @@ _LONGEST_MAGIC = max(map(len, _FORMATS))
 class _Decompressed:
     """A file object of text; what goes wrong names the file."""
 
-    def __init__(self, file: Any, name: str, compression: str) -> None:
-        self._file, self._name, self._compression = file, name, compression
+    def __init__(self, read: Callable[[int], Any], name: str, compression: str) -> None:
+        self._read, self._name, self._compression = read, name, compression
 
     def read(self, size: int) -> bytes:
         try:
-            return bytes(self._file.read1(min(size, _TEXT)))
+            return bytes(self._read(min(size, _TEXT)))
         except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
             if getattr(error, "errno", None) is not None:
                 raise  # The file cannot be read.

@@ -11,7 +11,7 @@ import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,11 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from certsvm.files.atomic import WriteError, atomic_write
-from certsvm.files.batch import Batch, joined
+from certsvm.files.batch import Batch, joined, refuse_label_of_each_row
 from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
 from certsvm.files.compressed import kind_of
-from certsvm.files.labels import refuse_label_of_each_row
 from certsvm.files.libsvm import LibsvmBlocks
-from certsvm.files.libsvm.errors import LONGEST_LINE
+from certsvm.files.libsvm_parser import LONGEST_LINE
 from certsvm.files.memory import LARGEST_BLOCK, LEAST
 from certsvm.files.tables import Table
 
@@ -47,10 +46,7 @@ Report = Callable[[str, int], None]
 def convert(
     source: str | Path | Any, target: str | Path, *, memory: int = 500_000_000,
     block_bytes: int | None = None, shuffle: bool = True, seed: int = 0, dtype: Any = np.float64,
-    n_features: int | None = None, zero_based: bool | None = None, label: str | None = None,
-    weight: str | None = None, header: bool | None = None, separator: str | None = None,
-    categorical: bool = False, ignore: Collection[str] = (), columns: Sequence[str] | None = None,
-    report: Report | None = None,
+    report: Report | None = None, **options: Any,
 ) -> tuple[Summary, list[str]]:  # fmt: skip
     """Convert libsvm text, CSV or Parquet to a block file to train from.
 
@@ -72,25 +68,12 @@ def convert(
         Seed of the random order.
     dtype : {float64, float32}, default=float64
         Type of the values.
-    n_features : int, default=None
-        For libsvm text: the number of columns. By default, the largest index decides.
-    zero_based : bool, default=None
-        For libsvm text: whether indices count from zero. By default they do if there is an index 0.
-    label, weight : str, default=None
-        For tables: the columns of labels (by default "label", or the last) and of weights.
-    header : bool, default=None
-        For CSV: whether it begins with a line of names. None means that it does, and a first line
-        of numbers is an error.
-    separator : str, default=None
-        For CSV: the character between values; by default it is found in the first line.
-    categorical : bool, default=False
-        For tables: whether columns of strings become one-hot. Their values are read beforehand.
-    ignore : collection of str, default=()
-        For tables: columns to leave out.
-    columns : sequence of str, default=None
-        For tables: the columns that are features; by default all that have no other role.
     report : callable, default=None
         Called now and then with "read" or "written" and the number of rows so far.
+    **options
+        How to read it. For libsvm text, ``n_features`` and ``zero_based``, as for ``LibsvmBlocks``;
+        for tables, ``label``, ``weight``, ``header``, ``separator``, ``categorical``, ``ignore``
+        and ``columns``, as for ``Table``.
 
     Returns
     -------
@@ -118,34 +101,18 @@ def convert(
     block_bytes = block_bytes or min(memory // _BLOCK, LARGEST_BLOCK)
     text_bytes = min(memory // _TEXT, _LARGEST_TEXT)
     path = Path(source) if isinstance(source, str | Path) else None
-    for_text: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based}
-    for_table: dict[str, Any] = {
-        "label": label, "weight": weight, "header": header, "separator": separator,
-        "categorical": categorical or None, "ignore": ignore or None, "columns": columns,
-    }  # fmt: skip
     is_table = path is not None and kind_of(path) == "table"
-    other, kind = (for_text, "libsvm text") if is_table else (for_table, "tables (CSV, Parquet)")
-    if wrong := [name for name, value in other.items() if value is not None]:
-        raise ValueError(f"{wrong[0]} is for {kind}, and {source} is none")
     # The size of all rows is a guess; of a stream, nothing is known.
     expected = sys.maxsize // 4 if path is None else _ROWS_PER_TEXT * path.stat().st_size
-    batches: Iterable[Batch]
-    facts: dict[str, Any] = {}
-    text: LibsvmBlocks | None = None
+    reader: Any
     if is_table:
-        table = Table(source, **{name: v for name, v in for_table.items() if v is not None})
-        batches = table.blocks(text_bytes, dtype)
+        reader = Table(source, **options)
         # It may be compressed.
-        expected *= 4
-        n_columns, notes = len(table.feature_names), table.notes
-        facts = {
-            "feature_names": table.feature_names, "one_hot": table.features.spans,
-            "label": table.label, "weight": table.weight,
-        }  # fmt: skip
+        batches, expected = reader.blocks(text_bytes, dtype), 4 * expected
     else:
         longest_line = min(memory // _LINE, LONGEST_LINE)
-        batches = text = LibsvmBlocks(
-            source, text_bytes, longest_line=longest_line, dtype=dtype, **for_text
+        batches = reader = LibsvmBlocks(
+            source, text_bytes, longest_line=longest_line, dtype=dtype, **options
         )
     # Collected as long as every row has another.
     labels: set[Any] = set()
@@ -171,15 +138,16 @@ def convert(
         runs = in_runs(counted(), Path(folder), memory // _RUN, expected, rng)
         # The first run comes after the last row was read, so that all is known.
         runs = itertools.chain([next(runs)], runs)
-        if text is not None:
-            n_columns, notes, facts = text.n_columns, text.notes, {"zero_based": text.zero_based}
-            base = int(not text.zero_based)
-            runs = (run.from_zero(base, n_columns) for run in runs)
-        name = "a stream" if path is None else path.name
-        summary = Summary(n_rows, n_columns, n_values, shuffle, source=name, **facts)
+        if not is_table:
+            base = int(not reader.zero_based)
+            runs = (run.from_zero(base, reader.n_columns) for run in runs)
+        summary = Summary(
+            n_rows, reader.n_columns, n_values, shuffle, reader.feature_names,
+            "a stream" if path is None else path.name, weight=reader.weight, **reader.origin,
+        )  # fmt: skip
         with atomic_write(target) as file:
             write_blocks(file, summary, _blocks(runs, block_bytes, report))
-    return summary, notes
+    return summary, reader.notes
 
 
 def _blocks(runs: Iterable[Batch], block_bytes: int, report: Report | None) -> Iterator[Batch]:

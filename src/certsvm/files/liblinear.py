@@ -26,7 +26,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import HINGE_NAME, SQUARED_HINGE_NAME
 from certsvm.files.atomic import atomic_write
@@ -42,6 +41,10 @@ _LOSSES = {
     "L2R_L2LOSS_SVC": SQUARED_HINGE_NAME,
 }
 _OTHERS = {_ONE_PROBLEM_PER_CLASS, "L2R_LR", "L1R_L2LOSS_SVC", "L1R_LR", "L2R_LR_DUAL"}
+_FIELDS: dict[str, Callable[[str], Any]] = {
+    "solver_type": str, "nr_class": int, "label": int, "nr_feature": int, "bias": float,
+    "rho": float,
+}  # fmt: skip
 
 
 def save_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
@@ -61,13 +64,10 @@ def save_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
         The file to write.
     """
     labels = model.classes.tolist()
-    if not all(
-        not isinstance(label, str) and abs(label) < 2**31 and label == int(label)
-        for label in labels
+    if model.classes.dtype.kind == "U" or not all(
+        abs(label) < 2**31 and label == int(label) for label in labels
     ):
-        raise ValueError(
-            f"liblinear's labels are integers of 32 bits, the model's are {listing(labels)}"
-        )
+        raise ValueError(f"liblinear's labels are integers of 32 bits, not {listing(labels)}")
     bias, weights = model.intercept_scaling, model.coef
     if bias == 0 and model.intercept.any():
         raise ValueError("the model has intercepts but bias 0; liblinear needs a bias > 0")
@@ -127,62 +127,38 @@ def load_liblinear(path: str | os.PathLike[str]) -> Model:
             header[key] = [_FIELDS[key](word) for word in words]
             if len(words) != 1 and key != "label":
                 raise ValueError(f"{key!r} needs one value")
-        else:
-            raise ValueError("the file ends before its weights, which follow a line 'w'")
-        n_rows, n_problems = _shape(header)
-        if len(lines) - number != n_rows:
+        if (solver := header.get("solver_type", [""])[0]) not in _LOSSES.keys() | _OTHERS:
+            raise ValueError(f"there is no classifier {solver[:40]!r}; regressions are not read")
+        if missing := _FIELDS.keys() - header.keys() - {"rho"}:
+            raise ValueError(f"there is no line {min(missing)!r} before the weights")
+        (count,), (n_features,), (bias,) = map(
+            header.__getitem__, ("nr_class", "nr_feature", "bias")
+        )
+        labels = header["label"]
+        if not len(labels) == len(set(labels)) == count >= 2:
+            raise ValueError(f"nr_class is {count}, and the labels are {listing(labels)}")
+        n_rows = n_features + (bias >= 0)
+        if n_features < 0 or len(lines) - number != n_rows:
             raise ValueError(f"{len(lines) - number} lines of weights follow, not {n_rows}")
+        n_problems = 1 if count == 2 and solver != _ONE_PROBLEM_PER_CLASS else count
         for number, line in numbered:  # noqa: B007
             weights.append([float(word) for word in line.split()])
             if len(weights[-1]) != n_problems:
                 raise ValueError(f"there are {len(weights[-1])} numbers, not {n_problems}")
-        return _model(header, np.array(weights, dtype=np.float64).reshape(n_rows, n_problems).T)
+        w = np.array(weights, dtype=np.float64).reshape(n_rows, n_problems).T
+        order = np.argsort(labels)
+        if n_problems == 1:
+            # certsvm's positive class is the larger label, liblinear's the first.
+            w = w if labels[0] > labels[1] else -w
+        else:
+            w = w[order[1:]] - w[order[:1]] if count == 2 else w[order]
+        parameters = {"solver": f"liblinear {solver}", "intercept_scaling": max(bias, 0.0)}
+        return Model(
+            coef=w[:, :n_features],
+            intercept=w[:, -1] * bias if bias >= 0 else np.zeros(len(w)),
+            classes=np.sort(labels),
+            class_weight=np.ones(count),
+            parameters=parameters | ({"loss": _LOSSES[solver]} if solver in _LOSSES else {}),
+        )
     except ValueError as error:
         raise ModelFileError(f"{name}, line {number}: {error}") from None
-
-
-def _shape(header: dict[str, list[Any]]) -> tuple[int, int]:
-    """The number of lines of weights, and of weights in a line, as the header states them."""
-    if missing := _FIELDS.keys() - header.keys() - {"rho"}:
-        raise ValueError(f"there is no line {min(missing)!r} before the weights")
-    labels, count = header["label"], header["nr_class"][0]
-    if not len(labels) == len(set(labels)) == count >= 2:
-        raise ValueError(f"nr_class is {count}, and the labels are {listing(labels)}")
-    one = count == 2 and header["solver_type"] != [_ONE_PROBLEM_PER_CLASS]
-    if (n_features := header["nr_feature"][0]) < 0:
-        raise ValueError(f"nr_feature is {n_features}")
-    return n_features + (header["bias"][0] >= 0), 1 if one else count
-
-
-def _model(header: dict[str, list[Any]], weights: NDArray[np.float64]) -> Model:
-    labels, (bias,), (solver,) = (header[key] for key in ("label", "bias", "solver_type"))
-    order = np.argsort(labels)
-    if len(weights) == 1:
-        # certsvm's positive class is the larger label, liblinear's the first.
-        weights = weights if labels[0] > labels[1] else -weights
-    elif len(labels) == 2:
-        weights = weights[order[1:]] - weights[order[:1]]
-    else:
-        weights = weights[order]
-    parameters = {"solver": f"liblinear {solver}", "intercept_scaling": max(bias, 0.0)}
-    if solver in _LOSSES:
-        parameters["loss"] = _LOSSES[solver]
-    return Model(
-        coef=weights[:, : header["nr_feature"][0]],
-        intercept=weights[:, -1] * bias if bias >= 0 else np.zeros(len(weights)),
-        classes=np.sort(labels),
-        class_weight=np.ones(len(labels)),
-        parameters=parameters,
-    )
-
-
-def _solver(word: str) -> str:
-    if word not in _LOSSES.keys() | _OTHERS:
-        raise ValueError(f"there is no classifier {word[:40]!r}; regressions are not read")
-    return word
-
-
-_FIELDS: dict[str, Callable[[str], Any]] = {
-    "solver_type": _solver, "nr_class": int, "label": int, "nr_feature": int, "bias": float,
-    "rho": float,
-}  # fmt: skip

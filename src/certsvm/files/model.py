@@ -20,24 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm._version import __version__
-from certsvm.certificates.certificate import (
-    HINGE_NAME,
-    SQUARED_HINGE_NAME,
-    Certificate,
-    Certificates,
-    percent,
-    printable,
-    tidy,
-)
+from certsvm.certificates import certificate as claims
+from certsvm.certificates.certificate import Certificate
+from certsvm.files import container
 from certsvm.files.atomic import atomic_write
-from certsvm.files.container import (
-    ModelFileError,
-    container_parts,
-    from_json,
-    read_container,
-    to_json,
-    write_container,
-)
+from certsvm.files.container import ModelFileError
 from certsvm.files.scores import OptimumMixin, linear_scores
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, read_only
 from certsvm.scalars import plain
@@ -106,20 +93,18 @@ class Model(OptimumMixin):
     certsvm_version: str = __version__
 
     def __post_init__(self) -> None:
-        values: dict[str, Any] = {
-            name: read_only(np.asarray(getattr(self, name), dtype=np.float64)) for name in _ARRAYS
-        }
-        values["classes"] = read_only(_checked_labels(self.classes))
-        values["certificates"] = tuple(self.certificates)
-        if self.feature_names is not None:
-            values["feature_names"] = tuple(self.feature_names)
-        if self.history is not None:
-            values["history"] = read_only(np.asarray(self.history, dtype=np.float64))
-        # As a file keeps them: fail now rather than when a model that took hours is saved.
-        text = to_json({**self.parameters, **self._problem(values["certificates"])})
-        values["parameters"] = from_json(text.encode())
-        for name, value in values.items():
+        def keep(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
+
+        for name in (*_ARRAYS, *([] if self.history is None else ["history"])):
+            keep(name, read_only(np.asarray(getattr(self, name), dtype=np.float64)))
+        keep("classes", read_only(_checked_labels(self.classes)))
+        keep("certificates", tuple(self.certificates))
+        if self.feature_names is not None:
+            keep("feature_names", tuple(self.feature_names))
+        # As a file keeps them: fail now rather than when a model that took hours is saved.
+        text = container.to_json({**self.parameters, **self._problem()})
+        keep("parameters", container.from_json(text.encode()))
         self._check()
 
     @property
@@ -136,43 +121,37 @@ class Model(OptimumMixin):
         """Raise a ValueError unless everything has its shape, and numbers are finite."""
         n_classes, names, records = self.classes.size, self.feature_names, self.history
         n_problems = 1 if n_classes == 2 else n_classes
-        n_columns = (0, *self.coef.shape)[-1]
-        shapes = (n_problems, n_columns), (n_problems,), (n_classes,)
-        for name, shape in zip(_ARRAYS, shapes, strict=True):
-            array = getattr(self, name)
-            if array.shape != shape:
-                raise ValueError(
-                    f"{n_classes} classes need {name} of shape {shape}, got {array.shape}"
-                )
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} contains NaN or infinity")
-        if (self.class_weight < 0).any():
-            raise ValueError("class_weight must not be negative")
-        if len(self.certificates) not in (0, n_problems):
-            raise ValueError(
-                f"{n_problems} problems need as many certificates or none, not "
-                f"{len(self.certificates)}"
+        shapes = (n_problems, (0, *self.coef.shape)[-1]), (n_problems,), (n_classes,)
+        holds = {
+            f"{n_classes} classes need {name} of shape {shape}, of finite numbers": (
+                getattr(self, name).shape == shape and np.isfinite(getattr(self, name)).all()
             )
-        if names is not None and not (
-            len(names) == self.n_features and all(isinstance(name, str) for name in names)
-        ):
-            raise ValueError(f"feature_names must be {self.n_features} strings")
-        if not isinstance(self.certsvm_version, str):
-            raise ValueError(f"certsvm_version must be a string, got {self.certsvm_version!r:.60}")
-        # J is infinite before it is computed.
-        if records is not None and not (
-            records.ndim == 2 and records.shape[1] == 4
-            and np.isfinite(records[:, [0, 1, 3]]).all() and (records[:, 2] > -np.inf).all()
-        ):  # fmt: skip
-            raise ValueError("history must have four columns: problem, passes, J, L")
+            for name, shape in zip(_ARRAYS, shapes, strict=True)
+        } | {
+            "class_weight must not be negative": (self.class_weight >= 0).all(),
+            f"{n_problems} problems need as many certificates or none": (
+                len(self.certificates) in (0, n_problems)
+            ),
+            "feature_names must be strings, one for each column": names is None or (
+                len(names) == shapes[0][1] and all(isinstance(name, str) for name in names)
+            ),
+            "certsvm_version must be a string": isinstance(self.certsvm_version, str),
+            # J is infinite before it is computed.
+            "history must have four columns: problem, passes, J, L": records is None or (
+                records.ndim == 2 and records.shape[1] == 4
+                and np.isfinite(records[:, [0, 1, 3]]).all() and (records[:, 2] > -np.inf).all()
+            ),
+        }  # fmt: skip
+        if wrong := [message for message, is_so in holds.items() if not is_so]:
+            raise ValueError(wrong[0])
 
-    def _problem(self, certificates: tuple[Certificate, ...]) -> dict[str, Any]:
+    def _problem(self) -> dict[str, Any]:
         """What was minimised, as far as it is known; the certificates must agree."""
         stated = {name: self.parameters[name] for name in _PROBLEM if name in self.parameters}
-        for claim in certificates or (Certificate(0.0, 0.0, 0.0, **stated),):
+        for claim in self.certificates or (Certificate(0.0, 0.0, 0.0, **stated),):
             _check_certificate(claim)
-        for name in _PROBLEM if certificates else ():
-            stated[name], *others = {getattr(claim, name) for claim in certificates}
+        for name in _PROBLEM if self.certificates else ():
+            stated[name], *others = {getattr(claim, name) for claim in self.certificates}
             if others:
                 raise ValueError(f"the certificates of the classes differ in {name}")
         return stated
@@ -285,7 +264,6 @@ class Model(OptimumMixin):
             The file. The witness goes to ``witness_path(path)``.
         """
         proof = witness_path(path)
-        outdated = self.witness is None and _is_outdated(path, self)
         content = {
             "certsvm_version": self.certsvm_version,
             "classes": self.classes.tolist(),
@@ -297,12 +275,17 @@ class Model(OptimumMixin):
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         if self.history is not None:
             arrays["history"] = self.history
-        parts = container_parts("model", content, arrays)
+        # Whether the witness there is that of the model which is replaced, and not of this one.
+        outdated = False
+        if self.witness is None:
+            with contextlib.suppress(OSError, ValueError):
+                about = load_witness(proof)[1]
+                outdated = about != self.digest and about == Model.load(path).digest
         # A disk that is full leaves the old model and the old witness: neither is replaced before
         # both are written. If we are killed between the two, their digests differ, or the old model
         # has no witness any more.
         with atomic_write(path) as file:
-            file.writelines(parts)
+            file.writelines(container.container_parts("model", content, arrays))
             file.flush()
             os.fsync(file.fileno())
             if self.witness is not None:
@@ -332,7 +315,7 @@ class Model(OptimumMixin):
         ModelFileError
             The file is not a model or damaged, or the witness belongs to another model.
         """
-        content, arrays = read_container(path, "model")
+        content, arrays = container.read_container(path, "model")
         try:
             content["certificates"] = [Certificate(**claim) for claim in content["certificates"]]
             if content["fingerprint"] is not None:
@@ -343,17 +326,10 @@ class Model(OptimumMixin):
             raise ModelFileError(f"{os.fspath(path)} holds no valid model: {error}") from error
         if not witness:
             return model
-        if not os.path.exists(witness_path(path)):
-            raise FileNotFoundError(
-                f"there is no witness {witness_path(path)} beside the model. "
-                "LinearSVC.to_model with the training data (after store_dual=True), "
-                "fit_stream(witness=True) and `certsvm train --witness` make one."
-            )
         proof, about = load_witness(witness_path(path))
         if about != model.digest:
             raise ModelFileError(
-                f"{witness_path(path)} belongs to another model than {os.fspath(path)}: one of "
-                "them was replaced. Remove the witness, or restore the model."
+                f"{witness_path(path)} belongs to another model. Remove it, or restore the model."
             )
         return replace(model, witness=proof)
 
@@ -385,15 +361,15 @@ class Model(OptimumMixin):
     @property
     def digest(self) -> str:
         """Digest of weights and certificates; witnesses store it."""
-        claims = to_json([asdict(certificate) for certificate in self.certificates])
+        proved = container.to_json([asdict(certificate) for certificate in self.certificates])
         whole = hashlib.blake2b(self.coef.tobytes(), digest_size=16)
-        whole.update(self.intercept.tobytes() + claims.encode())
+        whole.update(self.intercept.tobytes() + proved.encode())
         return whole.hexdigest()
 
     @property
     def loss(self) -> str:
         """The loss that was minimised: "hinge", also if it is unknown, or "squared_hinge"."""
-        return str(self.parameters.get("loss", HINGE_NAME))
+        return str(self.parameters.get("loss", claims.HINGE_NAME))
 
     @property
     def intercept_scaling(self) -> float:
@@ -402,50 +378,36 @@ class Model(OptimumMixin):
 
     @property
     def _title(self) -> str:
-        known = self.parameters
+        known, version = self.parameters, claims.printable(self.certsvm_version)
         facts = [f"{self.classes.size} classes: {listing(self.classes.tolist())}"]
         facts.append(f"{self.n_features} features")
         facts += [f"{name} = {known[name]}" for name in ("C", "intercept_scaling") if name in known]
-        if self.loss != HINGE_NAME:
+        if self.loss != claims.HINGE_NAME:
             facts.append(f"loss = {self.loss}")
         if self.intercept_scaling > 0 and not known.get("penalize_intercept", True):
             facts.append("the intercept is not penalised")
-        return f"linear model of certsvm {printable(self.certsvm_version)}; " + "; ".join(facts)
+        return f"linear model of certsvm {version}; {'; '.join(facts)}"
 
     @property
-    def _claims(self) -> Certificates:
-        return Certificates(self.certificates, self.classes[-self.n_problems :])
+    def _claims(self) -> claims.Certificates:
+        return claims.Certificates(self.certificates, self.classes[-self.n_problems :])
 
     def __repr__(self) -> str:
         gaps = [c.proved_gap for c in self.certificates] or [math.inf]
         # A negative gap is a contradiction.
         proved = min(gaps) >= 0.0 and max(gaps) < math.inf
-        claim = f"within {percent(max(gaps))} of the optimum, as it claims"
+        claim = f"within {claims.percent(max(gaps))} of the optimum, as it claims"
         return f"{self._title}; {claim if proved else 'nothing is proved'}"
 
     def __str__(self) -> str:
-        lines = [self._title]
-        if self.fingerprint is not None:
-            lines.append(f"trained on {self.fingerprint}")
-        if not self.certificates:
-            lines.append("no certificate: nothing is proved about the distance to the optimum")
-        else:
-            lines.append(repr(self._claims))
-        return "\n".join(lines)
+        rows = [] if self.fingerprint is None else [f"trained on {self.fingerprint}"]
+        proof = "no certificate: nothing is proved about the distance to the optimum"
+        return "\n".join([self._title, *rows, repr(self._claims) if self.certificates else proof])
 
 
 def witness_path(path: str | os.PathLike[str]) -> str:
     """The witness file of a model: its path with ``.witness`` appended."""
     return os.fspath(path) + ".witness"
-
-
-def _is_outdated(path: str | os.PathLike[str], new: Model) -> bool:
-    """Whether the witness beside a model is its own, and not of the one that will replace it."""
-    try:
-        _, about = load_witness(witness_path(path))
-        return about != new.digest and about == Model.load(path).digest
-    except (OSError, ValueError):
-        return False
 
 
 def save_witness(path: str | os.PathLike[str], witness: Witness, model: str) -> None:
@@ -461,7 +423,7 @@ def save_witness(path: str | os.PathLike[str], witness: Witness, model: str) -> 
         Digest of the model.
     """
     arrays = {"codes": witness.codes, "scale": witness.scale}
-    write_container(path, "witness", {"model": model}, arrays)
+    container.write_container(path, "witness", {"model": model}, arrays)
 
 
 def load_witness(path: str | os.PathLike[str]) -> tuple[Witness, str]:
@@ -484,7 +446,7 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness, str]:
     ModelFileError
         The file is not a witness, or damaged.
     """
-    content, arrays = read_container(path, "witness")
+    content, arrays = container.read_container(path, "witness")
     try:
         return Witness(**arrays), str(content["model"])
     except (KeyError, TypeError, ValueError) as error:
@@ -493,7 +455,7 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness, str]:
 
 def listing(items: Sequence[Any]) -> str:
     """The first few items, as text."""
-    shown = ", ".join(tidy(item) for item in items[:_MOST_SHOWN])
+    shown = ", ".join(claims.tidy(item) for item in items[:_MOST_SHOWN])
     return shown if len(items) <= _MOST_SHOWN else f"{shown}, ..."
 
 
@@ -512,8 +474,8 @@ def _check_certificate(claim: Certificate) -> None:
     """Raise ValueError unless the values of a certificate are of their types, and in range."""
     values = asdict(claim)
     loss, bound, penalised = (values.pop(name) for name in ("loss", "bound", "penalize_intercept"))
-    if loss not in (HINGE_NAME, SQUARED_HINGE_NAME):
-        raise ValueError(f"loss must be {HINGE_NAME!r} or {SQUARED_HINGE_NAME!r}, got {loss!r:.60}")
+    if loss not in claims.LOSS_NAMES:
+        raise ValueError(f"loss must be one of {claims.LOSS_NAMES}, got {loss!r:.60}")
     if type(penalised) is not bool or not isinstance(bound, str):
         raise ValueError("penalize_intercept must be true or false, and bound a string")
     for name, value in values.items():

@@ -66,13 +66,21 @@ class Scaling:
             else:
                 shift, sizes = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
             factor = 1.0 / np.where(sizes > 0, sizes, 1.0).astype(np.float64)
-        if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0).all()):
-            j = int(np.argmin(np.isfinite(shift) & np.isfinite(factor) & (factor > 0)))
+        return cls(shift, factor, names, origin or {})
+
+    def __post_init__(self) -> None:
+        n, names, arrays = self.factor.size, self.names, (self.shift, self.factor)
+        if not all(array.shape == (n,) and array.dtype == np.float64 for array in arrays):
+            raise ValueError("shift and factor must be float64, one for each column")
+        if names is not None and [type(name) for name in names] != [str] * n:
+            raise ValueError("names must be strings, one for each column")
+        good = np.isfinite(self.shift) & np.isfinite(self.factor) & (self.factor > 0)
+        if not good.all():
+            j = int(np.argmin(good))
             raise ValueError(
                 f"column {j if names is None else names[j]!r} has values too large or too small to "
                 "be scaled in float64"
             )
-        return cls(shift, factor, names, origin or {})
 
     @property
     def features(self) -> Any:
@@ -98,21 +106,10 @@ class Scaling:
     def load(cls, path: str | os.PathLike[str]) -> Scaling:
         """Read what ``save`` has written; anything else is a ModelFileError."""
         content, arrays = read_container(path, _KIND)
-        names, origin = content.get("names"), content.get("origin")
-        empty = np.empty((0, 0))
-        shift, factor = arrays.get("shift", empty), arrays.get("factor", empty)
-        numbers = all(
-            array.dtype == np.float64 and array.ndim == 1 and np.isfinite(array).all()
-            for array in (shift, factor)
-        )
-        named = names is None or (
-            isinstance(names, list)
-            and len(names) == factor.size
-            and all(isinstance(name, str) for name in names)
-        )
-        if not (numbers and shift.shape == factor.shape and named and isinstance(origin, dict)):
-            raise ModelFileError(f"{os.fspath(path)} is damaged: it holds no scaling")
-        return cls(shift, factor, names, origin)
+        try:
+            return cls(**arrays, names=content["names"], origin={**content["origin"]})
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"{os.fspath(path)} holds no scaling: {error}") from None
 
 
 def save_table(

@@ -27,8 +27,6 @@ from certsvm.files.batch import Batch
 from certsvm.files.columns import Columns, TableError, explained
 from certsvm.files.compressed import compression_of
 
-__all__ = ["Table", "TableError"]
-
 _LEARNING_BYTES, _BLOCK_BYTES = 4_000_000, 16_000_000
 # Separators that are detected, in the order of preference.
 _SEPARATORS = (",", "\t", ";")
@@ -36,7 +34,6 @@ _SEPARATORS = (",", "\t", ";")
 # the most bytes that a row may have.
 _FIRST_BLOCKS = (1 << 20, 1 << 24, 1 << 28)
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-_ARROW_NAMES = {"gzip": "gzip", "bzip2": "bz2", "zstd": "zstd", None: None}
 
 
 class Table(Columns):
@@ -93,27 +90,24 @@ class Table(Columns):
     is_parsed = True
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        header: bool | None = None,
-        separator: str | None = None,
-        **roles: Any,
-    ) -> None:
+        self, path: str | os.PathLike[str], *, header: bool | None = None,
+        separator: str | None = None, **roles: Any,
+    ) -> None:  # fmt: skip
         self.path = Path(path)
         with self.path.open("rb") as file:
             start = file.read(8)
         is_parquet = start.startswith(b"PAR1")
-        for name, value in (("header", header), ("separator", separator)):
-            if is_parquet and value is not None:
-                raise TableError(f"{path} is a Parquet file, which has no {name}")
+        if is_parquet and (header, separator) != (None, None):
+            raise TableError(f"{path} is a Parquet file, which has no header and no separator")
         with explained(str(self.path)):
-            self._reader: _Parquet | _Csv = (
-                _Parquet(self.path)
-                if is_parquet
-                else _Csv(self.path, compression_of(start), header, separator)
-            )
-        super().__init__(str(self.path), self._reader.schema, **roles)
+            if is_parquet:
+                self._csv = None
+                with self._parquet() as parquet:
+                    schema = parquet.schema_arrow
+            else:
+                self._csv = _Csv(self.path, compression_of(start), header, separator)
+                schema = self._csv.schema
+        super().__init__(str(self.path), schema, **roles)
         if self.learnt:
             self.learn(self._batches(_LEARNING_BYTES, self.strings))
 
@@ -145,22 +139,17 @@ class Table(Columns):
             as_text = pa.types.is_boolean(kind) or pa.types.is_floating(kind)
             types.setdefault(self.label, pa.string() if as_text else kind)
         with explained(str(self.path)):
-            yield from self._reader.batches(block_bytes, columns, types)
+            if self._csv is not None:
+                yield from self._csv.batches(block_bytes, columns, types)
+                return
+            rows = max(1, block_bytes // (8 * len(self._types)))
+            with self._parquet() as file:
+                yield from file.iter_batches(batch_size=rows, columns=list(columns))
 
-
-class _Parquet:
-    def __init__(self, path: Path) -> None:
-        self._path = os.fsencode(path)
-        with pa.OSFile(self._path) as file:
-            self.schema = pa.parquet.read_schema(file)
-
-    def batches(
-        self, block_bytes: int, columns: Sequence[str], types: dict[str, Any]
-    ) -> Iterator[pa.RecordBatch]:
-        """Some columns of all rows; the file says their types."""
-        rows = max(1, block_bytes // (8 * len(self.schema)))
-        with pa.OSFile(self._path) as opened, pa.parquet.ParquetFile(opened) as file:
-            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+    @contextmanager
+    def _parquet(self) -> Iterator[Any]:
+        with pa.OSFile(os.fsencode(self.path)) as opened, pa.parquet.ParquetFile(opened) as file:
+            yield file
 
 
 class _Csv:
@@ -168,24 +157,22 @@ class _Csv:
         self, path: Path, compression: str | None, header: bool | None, separator: str | None
     ) -> None:
         self._path, self._header = path, header
-        if compression not in _ARROW_NAMES:
-            raise TableError(f"{path}: CSV compressed with {compression} cannot be read")
-        self._compression = _ARROW_NAMES[compression]
+        self._compression = "bz2" if compression == "bzip2" else compression
         if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
             raise TableError(f"a separator is one character, not {separator!r}")
-        texts = self._texts()
-        start = next(texts, "").lstrip("\ufeff\r\n")
-        # The last character of a short text is checked now.
-        next(texts, None)
+        with self._stream() as stream:
+            # Arrow's read would leak its buffer if the stream is damaged.
+            start = stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes()
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise self._error(pa.ArrowInvalid("UTF8"), 0)
+        start = start.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
         if not start:
             raise TableError(f"{path} has no rows")
         # What is between quotes is in a name.
-        line = "".join(start.partition("\n")[0].split('"')[::2])
+        line = b"".join(start.partition(b"\n")[0].split(b'"')[::2]).decode("latin-1")
         is_tsv = ".tsv" in path.name.lower() and "\t" in line
         self._separator = separator or ("\t" if is_tsv else max(_SEPARATORS, key=line.count))
         self.schema, self._least_block = self._inferred()
-        if header is None:
-            self._refuse_data_as_names(self.schema.names)
 
     def batches(
         self, block_bytes: int, columns: Sequence[str], types: dict[str, Any]
@@ -195,7 +182,7 @@ class _Csv:
         try:
             with self._opened(block_bytes, columns, types) as reader:
                 yield from reader
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise self._error(error, block_bytes) from None
 
     def _inferred(self) -> tuple[Any, int]:
@@ -203,13 +190,18 @@ class _Csv:
         for size in _FIRST_BLOCKS:
             try:
                 with self._opened(size) as reader:
-                    first = next(reader, None)
-                    if not first:
+                    if not (first := next(reader, None)):
                         raise TableError(f"{self._path} has no rows")
-                    return reader.schema, size
-            except pa.ArrowInvalid as error:
-                # A row, or the line of names, may be longer than the block.
+                    names = first.schema.names
+                    if pa.binary() in first.schema.types:
+                        raise pa.ArrowInvalid("UTF8")
+                    if self._header is None:
+                        self._refuse_data_as_names(names)
+                    return first.schema, size
+            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 last = error
+                if not _is_too_long(error):
+                    break
         raise self._error(last, size)
 
     @contextmanager
@@ -236,51 +228,41 @@ class _Csv:
             yield stream
 
     def _error(self, error: Exception, block_bytes: int) -> TableError:
-        text = str(error)
-        if "straddling" in text or "Empty CSV" in text:
+        if _is_too_long(error):
             return TableError(
                 f"{self._path}: a row is longer than {block_bytes / 1e6:.1f} MB, the longest that "
                 "is read here. Is it a file of lines, and not damaged?"
             )
-        if "UTF8" in text:
-            for _ in self._texts():
-                pass
+        if "UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
+            return TableError(
+                f"{self._path}, line {self._bad_line()} is not UTF-8. Decompress the file if it is "
+                "compressed, and convert it, from LATIN1 or UTF-16 for example: iconv -f LATIN1 "
+                f"-t UTF-8 {shlex.quote(self._path.name)} > utf8.csv"
+            )
         return TableError(f"{self._path}: cannot be read: {error}")
 
-    def _texts(self) -> Iterator[str]:
-        """The text, a megabyte at a time; an error names the line that is not UTF-8."""
-        line = 1
+    def _bad_line(self) -> int:
+        """The first line that is not UTF-8."""
+        decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
         try:
-            for text in codecs.iterdecode(self._chunks(), "utf-8"):
-                yield text
-                line += text.count("\n")
+            with self._stream() as stream:
+                while data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes():
+                    line += decoder.decode(data).count("\n")
         except UnicodeDecodeError as error:
-            bad = error.object
-            line += bad.count(b"\n", 0, error.start)
-            utf16 = line == 1 and bad.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-            name = self._path.name
-            raise TableError(
-                f"{self._path}, line {line}: {bad[error.start : error.start + 1]!r} is not UTF-8. "
-                f"Convert the text, for example from {'UTF-16' if utf16 else 'Latin-1'}: iconv -f "
-                f"{'UTF-16' if utf16 else 'LATIN1'} -t UTF-8 {shlex.quote(name)} > "
-                + shlex.quote("utf8-" + name)
-                + (" (decompress it first)" if self._compression else "")
-            ) from None
-
-    def _chunks(self) -> Iterator[bytes]:
-        with self._stream() as stream:
-            # Arrow's read would leak its buffer if the stream is damaged.
-            while data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes():
-                yield data
+            line += error.object.count(b"\n", 0, error.start)
+        return line
 
     def _refuse_data_as_names(self, names: Sequence[str]) -> None:
         """Raise if the first line holds numbers only, or one that counts nothing."""
         numbers = [name for name in names if _NUMBER.fullmatch(name)]
         if len(numbers) == len(names) or not all(name.isdecimal() for name in numbers):
-            shown = self._separator.join(names)
             raise TableError(
-                f"{self._path}: the first line, {shown[:60]!r}, looks like data, not like the "
-                "names of columns. If there are no names, say --no-header (header=False): columns "
-                "are then called f0, f1, and so on. If these are the names, say --header "
-                "(header=True)."
+                f"{self._path}: the first line, {self._separator.join(names)[:60]!r}, looks like "
+                "data, not like the names of columns. If it is data, say --no-header "
+                "(header=False); if these are the names, say --header (header=True)."
             )
+
+
+def _is_too_long(error: Exception) -> bool:
+    """Whether a row, or the line of names, is longer than the block."""
+    return "straddling" in str(error) or "Empty CSV" in str(error)

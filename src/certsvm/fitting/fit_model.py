@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import COARSE_TOL, Certificate
 from certsvm.certificates.dual import ClassSums, Response, RowSums, dual_bound
+from certsvm.files.batch import refuse_label_of_each_row, refuse_measurements
 from certsvm.files.block_sources import block_source, only_block
-from certsvm.files.labels import refuse_label_of_each_row, refuse_measurements
 from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes

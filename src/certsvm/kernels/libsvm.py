@@ -48,8 +48,6 @@ class IndexRules(NamedTuple):
     """The smallest valid index."""
     high: int
     """The largest valid index."""
-    notable: int
-    """The first index of this size is reported, since it may prove wrong later."""
 
 
 class Report(NamedTuple):
@@ -69,8 +67,6 @@ class Report(NamedTuple):
     """Number of lines with a qid."""
     deferred: int
     """Number of unsettled numbers, which are listed as far as there is room."""
-    notable: int
-    """Position of the first notable index; -1 if there is none."""
 
 
 class Room(NamedTuple):
@@ -104,15 +100,6 @@ def first_line_end(text: NDArray[np.uint8]) -> int:
     for j in range(text.size):
         if text[j] == _LF:
             return j + 1
-    return 0
-
-
-@kernel
-def last_line_end(text: NDArray[np.uint8]) -> int:
-    """Position behind the last line feed; 0 if there is none."""
-    for j in range(text.size, 0, -1):
-        if text[j - 1] == _LF:
-            return j
     return 0
 
 
@@ -251,8 +238,6 @@ def _parse_items(
     if k > first_k:
         report[4] = min(report[4], np.int64(indices[first_k]) + rules.base)
         report[5] = max(report[5], previous)
-        if previous == rules.notable and report[8] < 0:
-            report[8] = token
     return PARSED, i, k
 
 
@@ -292,7 +277,7 @@ def parse_lines(
     """
     report = room.report
     report[:] = 0
-    report[4], report[5], report[8] = LARGEST_INDEX, -1, -1
+    report[4], report[5] = LARGEST_INDEX, -1
     i, k, row, code = 0, 0, 0, BAD_BUFFER
     if end > 0 and end + PADDING <= text.size and (text[end - 1] == _LF or text[end] == _LF):
         code = PARSED

@@ -190,7 +190,7 @@ def test_the_model_does_not_choose_the_label(table: Path) -> None:
     for command in ("verify", "evaluate"):
         refused = run(command, "m", "t.csv", cwd=table)
         assert refused.code == 2
-        assert "column 'y' has the labels, the last one (--label" in refused.err
+        assert "column 'y' has the labels, and is for the model, too" in refused.err
     verified = run("verify", "m", "t.csv", "--label", "good", "--json", cwd=table)
     assert verified.code == 0
     assert verified.json["data"] == {

@@ -21,7 +21,7 @@ from certsvm.files import (
     load_libsvm,
     read_libsvm,
 )
-from certsvm.files.libsvm import parser
+from certsvm.files import libsvm_parser as parser
 
 
 def load(text: bytes, **options: Any) -> tuple[Any, Any]:
@@ -72,7 +72,6 @@ Row = tuple[float, list[tuple[int, float]]]
 def reference(text: bytes, options: Options) -> tuple[list[Row], bool]:
     """Rows with indices as in the file, and whether it counts from zero; slow and plain."""
     rows: list[Row] = []
-    suspects = []
     text = text.removeprefix(b"\xef\xbb\xbf")
     lines = text.split(b"\n")
     for number, line in enumerate(lines, 1):
@@ -82,16 +81,13 @@ def reference(text: bytes, options: Options) -> tuple[list[Row], bool]:
         if row is None:
             continue
         rows.append(row)
-        if row[1] and row[1][-1][0] == options.n_features:
-            last = list(re.finditer(rb"[^ \t]+", line.partition(b"#")[0]))[-1]
-            suspects.append(Wrong(number, last.start() + 1))
     if not rows:
         raise Wrong(None, None)
     zero_based = options.zero_based
     if zero_based is None:
         zero_based = any(pair[0] == 0 for _, pairs in rows for pair in pairs)
-        if zero_based and suspects:
-            raise suspects[0]
+        if zero_based and any(pair[0] == options.n_features for _, pairs in rows for pair in pairs):
+            raise Wrong(None, None)
     return rows, zero_based
 
 

@@ -1,4 +1,4 @@
-"""From text to arrays, in threads.
+"""From text to arrays, in threads, and errors with their place in the text.
 
 Text is cut at line ends into pieces, whose line feeds and colons, counted beforehand, bound the
 numbers of rows and values: each thread parses into its part of the arrays. The kernel settles
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -18,29 +19,61 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.files.batch import csr
-from certsvm.files.labels import label_number
-from certsvm.files.libsvm.errors import (
-    LONGEST_LINE,
-    LibsvmError,
-    changed,
-    error_at,
-    long_line,
-    token_at,
-)
+from certsvm.files.batch import WOULD_BE_MERGED, csr, label_number
 from certsvm.kernels import libsvm as kernels
 from certsvm.kernels.decimal import PADDING, decimal_tables, narrows_twice
 from certsvm.kernels.libsvm import LARGEST_INDEX, IndexRules, Report
 from certsvm.resources import Team, available_processors
 
 _PIECE_BYTES = 1 << 19
-_LEAST_DEFERRED = 256
+LONGEST_LINE = 1 << 28
+"""The most bytes of a line: enough for ten million values. A compressed file of some kilobytes may
+hold a line without an end."""
+
+_LONGEST_SHOWN = 40
+_TOKEN = re.compile(rb"[^ \t\n#]*")
 
 Read = Callable[[int, int], NDArray[np.uint8]]
 """Returns a range of the text, followed by ``PADDING`` bytes."""
 
 
-@dataclass(frozen=True)
+class LibsvmError(ValueError):
+    """A text that is not in the format, and where.
+
+    Attributes
+    ----------
+    file : str
+        Name of the file.
+    line, column : int or None
+        Both count from 1; columns are bytes. None if the error concerns the whole file.
+    text : str
+        The offending text, shortened if it is long.
+    """
+
+    def __init__(
+        self, what: str, file: str, line: int | None = None, column: int | None = None,
+        text: str = "",
+    ) -> None:  # fmt: skip
+        where = file if line is None else f"{file}, line {line}, column {column}"
+        super().__init__(f"{where}: {what}")
+        self.what, self.file, self.line, self.column, self.text = what, file, line, column, text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LibsvmError, (self.what, self.file, self.line, self.column, self.text)
+
+
+def changed(file: str) -> LibsvmError:
+    """The error for a file that was written to while it was read."""
+    return LibsvmError("the file was changed while it was read; read it again", file)
+
+
+def long_line(file: str, line: int, limit: int) -> LibsvmError:
+    """The error for a line of more than ``limit`` bytes."""
+    what = f"this line is longer than {limit / 1e6:.1f} MB, the most that is read here"
+    return LibsvmError(f"{what}: give more memory, unless the file is damaged", file, line, 1)
+
+
+@dataclass
 class ParseOptions:
     """How to read one file; checked before anything is read."""
 
@@ -52,24 +85,21 @@ class ParseOptions:
     block_bytes: int
 
     def __post_init__(self) -> None:
-        if np.dtype(self.dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
         for name, least in (("n_features", 0), ("n_jobs", 0), ("block_bytes", 1)):
             value = getattr(self, name)
             if value is not None and not least <= value <= LARGEST_INDEX:
                 raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
-        object.__setattr__(self, "n_jobs", self.n_jobs or available_processors())
+        self.dtype = np.dtype(self.dtype)
+        self.n_jobs = self.n_jobs or available_processors()
 
     def rules(self, base: int) -> IndexRules:
         """Which indices are allowed, as far as is known before the file is read."""
         n = self.n_features
+        # Whether the index n is out of range may be known only at the end of the file.
         high = LARGEST_INDEX if n is None else int(n) - bool(self.zero_based)
-        # The index n_features is out of range if the file is zero-based, which may be known only
-        # at its end.
-        undecided = self.zero_based is None and n is not None
-        low = 0 if self.zero_based is None or self.zero_based else 1
-        return IndexRules(base, low=low, high=high, notable=high if undecided else -2)
+        return IndexRules(base, low=int(self.zero_based is False), high=high)
 
 
 class Arrays(NamedTuple):
@@ -118,8 +148,6 @@ class Parser:
     team: Team
     lines: int = 0
     reports: list[Report] = field(default_factory=list)
-    # The first index that is out of range if the file is zero-based.
-    _suspect: LibsvmError | None = None
 
     def parse(self, read: Read, first: int, end: int) -> Arrays:
         """The rows of the next part of the file, from ``first`` to ``end``: whole lines.
@@ -160,40 +188,30 @@ class Parser:
                 np.empty(values[-1], self.options.dtype), np.empty(values[-1], index_dtype),
                 np.zeros(rows[-1] + 1, np.int64), np.empty(rows[-1]),
             )  # fmt: skip
-            parse = partial(self._parse_piece, read, arrays)
             try:
-                results = self.team.map(parse, pieces)
+                reports = self.team.map(partial(self._parse_piece, read, arrays), pieces)
                 break
             except _WideIndexError:
                 continue
-        reports = [report for report, _ in results]
         self.reports += reports
-        self._suspect = self._suspect or next((suspect for _, suspect in results if suspect), None)
         self.lines += rows[-1] - 1
         return _without_gaps(arrays, rows, values, reports)
 
     def _parse_piece(
         self, read: Read, arrays: Arrays, piece: tuple[tuple[int, int, int], tuple[int, int, int]]
-    ) -> tuple[Report, LibsvmError | None]:
+    ) -> Report:
         """Parse from one position, row and value to another."""
         (begin, row, value), (behind, row_end, value_end) = piece
         text, end, dtype = read(begin, behind), behind - begin, self.options.dtype
         values, indices = arrays.values[value:value_end], arrays.indices[value:value_end]
         labels, row_ends = arrays.labels[row:row_end], arrays.indptr[row + 1 : row_end + 1]
         rules, numbers = self.options.rules(self.base), np.empty(len(Report._fields), np.int64)
-        room = _LEAST_DEFERRED
-        while True:
-            deferred = np.empty((room, 2), dtype=np.int64)
-            results = kernels.Room(values, indices, labels, row_ends, deferred, numbers)
-            kernels.parse_lines(text, end, rules, decimal_tables(), value, results)
-            report = Report(*numbers.tolist())
-            if report.deferred <= room:
-                break
-            room = report.deferred
-
-        def error(code: int, position: int) -> LibsvmError:
-            return error_at(code, position, text, end, self.lines + row, self.options)
-
+        # There is room for all numbers; the system provides the pages of those that are written.
+        deferred = np.empty((values.size + labels.size, 2), dtype=np.int64)
+        results = kernels.Room(values, indices, labels, row_ends, deferred, numbers)
+        kernels.parse_lines(text, end, rules, decimal_tables(), value, results)
+        report = Report(*numbers.tolist())
+        error = partial(self._error, text, end, self.lines + row)
         for slot, position in deferred[: report.deferred].tolist():
             number = token_at(text, position, end)
             if slot < 0:
@@ -212,8 +230,21 @@ class Parser:
             raise changed(self.options.file)
         if report.code != kernels.PARSED:
             raise error(report.code, report.position)
-        suspect = error(kernels.BAD_INDEX, report.notable) if report.notable >= 0 else None
-        return report, suspect
+        return report
+
+    def _error(
+        self, text: NDArray[np.uint8], end: int, lines: int, code: int, position: int
+    ) -> LibsvmError:
+        """The error that a kernel reported as ``code``, in a text that ``lines`` come before."""
+        before = bytes(text[:position])
+        line, line_start = lines + 1 + before.count(b"\n"), before.rfind(b"\n") + 1
+        # The first 200 bytes of a long token are enough for the message.
+        longest = 1 if code == kernels.BAD_COMMENT else 200
+        token = token_at(text, position, min(end, position + longest))
+        what = _problem(code, token, before[line_start:], self.options)
+        return LibsvmError(
+            what, self.options.file, line, position - line_start + 1, _printable(token)
+        )
 
     def finish(self) -> tuple[bool, int, list[str]]:
         """Whether the text was zero-based, its number of columns, and remarks for the user.
@@ -223,16 +254,18 @@ class Parser:
         if not any(report.rows for report in self.reports):
             raise LibsvmError("there are no rows in this file", self.options.file)
         zero_based, n_columns, notes = self.options.zero_based, self.options.n_features, []
+        largest = max(report.largest for report in self.reports)
         if zero_based is None:
             zero_based = min(report.smallest for report in self.reports) == 0
             if zero_based:
                 notes.append("indices count from zero")
-                if self._suspect is not None:
-                    raise self._suspect
+                if largest == n_columns:
+                    what = f"index {largest} is out of range: n_features={n_columns}, counted from"
+                    raise LibsvmError(f"{what} zero", self.options.file)
         if queries := sum(report.queries for report in self.reports):
             notes.append(f"qid ignored on {queries} line{'s' * (queries > 1)}")
         if n_columns is None:
-            n_columns = max(max(report.largest for report in self.reports) + zero_based, 0)
+            n_columns = max(largest + zero_based, 0)
         return bool(zero_based), int(n_columns), notes
 
 
@@ -269,3 +302,49 @@ def nearest(number: bytes, dtype: np.dtype[Any]) -> float:
             double = math.nextafter(double, math.inf if exact > double else -math.inf)
     with np.errstate(over="ignore", under="ignore"):
         return float(np.float32(double))
+
+
+def token_at(text: NDArray[np.uint8], position: int, end: int) -> bytes:
+    """The bytes from ``position`` to the next blank, comment or line end."""
+    match = _TOKEN.match(text.data, position, end)
+    assert match is not None
+    token, behind = match[0], match.end()
+    # A carriage return belongs to the line end only together with the line feed.
+    ends_line = behind < end and text[behind] == ord("\n")
+    return token[:-1] if ends_line and token.endswith(b"\r") else token
+
+
+def _problem(code: int, token: bytes, before: bytes, options: ParseOptions) -> str:
+    quoted = f'"{_printable(token)}"'
+    if b"\0" in token:
+        return f"found a NUL byte in {quoted}; is this a text file? UTF-16 has to be converted"
+    if b"\r" in token:
+        return f"found a carriage return that does not end a line in {quoted}"
+    index = _index_of(token)
+    if code == kernels.NOT_ASCENDING:
+        previous = _index_of(before.split()[-1])
+        return f"indices must ascend within a line, but {index} follows {previous}"
+    if code == kernels.BAD_INDEX:
+        if len(index) > 19 or int(index) > LARGEST_INDEX:
+            return f"the index {index} is beyond the largest allowed, 2**63 - 2"
+        limit = "" if options.n_features is None else f"n_features={options.n_features}, "
+        start = "zero" if options.zero_based else "one"
+        return f"index {index} is out of range: {limit}counted from {start}"
+    return {
+        kernels.BAD_LABEL: f"expected a decimal number as label, found {quoted}",
+        kernels.BAD_ITEM: f"expected index:value, found {quoted}",
+        kernels.LABEL_TOO_LARGE: f"the label {quoted} is too large for float64",
+        kernels.INEXACT_LABEL: f"the label {quoted} {WOULD_BE_MERGED}",
+        kernels.VALUE_TOO_LARGE: f"the value {quoted} is too large for {options.dtype.name}",
+        kernels.BAD_VALUE: f"expected a number after the colon, found {quoted}",
+    }[code]
+
+
+def _index_of(item: bytes) -> str:
+    """The index of ``index:value``, without leading zeros."""
+    return _printable(item.partition(b":")[0].lstrip(b"0") or b"0")
+
+
+def _printable(text: bytes) -> str:
+    """Text for a message: printable, and not too long."""
+    return repr(text[:_LONGEST_SHOWN])[2:-1] + "..." * (len(text) > _LONGEST_SHOWN)
