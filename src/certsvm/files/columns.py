@@ -183,7 +183,8 @@ class Columns:
             label = usual_label
         if label is None:
             known = [] if features is None or complete else features.columns
-            others = [c for c in self._types if c not in {weight, *ignore, *index, *known}]
+            taken = {weight, *ignore, *index, *known}
+            others = [name for name in self._types if name not in taken]
             if "label" in others:
                 label = "label"
             elif known:
