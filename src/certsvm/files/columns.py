@@ -396,7 +396,9 @@ class Columns:
                 f"them out by name if that is meant: {options} (or say --label NAME or "
                 "--weight NAME)."
             )
-        return others if columns is None else [name for name in self._types if name in columns]
+        if columns is not None:
+            others = [name for name in self._types if taken.get(name) == "--columns"]
+        return others
 
 
 def _left_out(name: str) -> str:
