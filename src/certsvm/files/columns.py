@@ -183,7 +183,8 @@ class Columns:
             label = usual_label
         if label is None:
             known = [] if features is None or complete else features.columns
-            others = [c for c in self._types if c not in {weight, *ignore, *index, *known}]
+            taken = {weight, *ignore, *index, *known}
+            others = [name for name in self._types if name not in taken]
             if "label" in others:
                 label = "label"
             elif known:
@@ -395,7 +396,9 @@ class Columns:
                 f"them out by name if that is meant: {options} (or say --label NAME or "
                 "--weight NAME)."
             )
-        return others if columns is None else [name for name in self._types if name in columns]
+        if columns is not None:
+            others = [name for name in self._types if taken.get(name) == "--columns"]
+        return others
 
 
 def _left_out(name: str) -> str:
