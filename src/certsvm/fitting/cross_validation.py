@@ -513,7 +513,7 @@ def _measured(
     times = [time.perf_counter()]
     results = fit_classes(fold, settings, start=starts)
     times.append(time.perf_counter())
-    score = 1.0 - fold.held_out.error(np.array([fold.products(result.w) for result in results]))
+    score = 1.0 - fold.error(results)
     balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results if eps is not None]
     products = np.array([fold.products(ball.centre) for ball in balls])
     times.append(time.perf_counter())

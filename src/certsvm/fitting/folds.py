@@ -30,6 +30,7 @@ from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.objective import products_of
 from certsvm.problem.rows import Vector, as_compiled_for
+from certsvm.training.settings import Result
 from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
 Submit: TypeAlias = Callable[..., Future[Any]]
@@ -66,8 +67,8 @@ class Fold(MemorySource):
     """
 
     def __init__(self, whole: MemorySource, train: ArrayLike, test: ArrayLike) -> None:
-        rows = _positions(train, whole.n_rows, "to train on")
-        self.test = _positions(test, whole.n_rows, "held out")
+        rows = row_positions(train, whole.n_rows, "to train on")
+        self.test = row_positions(test, whole.n_rows, "held out")
         given = whole.row_weights
         super().__init__(
             whole.rows.matrix[rows], whole.y[rows], None if given is None else given[rows],
@@ -103,6 +104,11 @@ class Fold(MemorySource):
         out = np.empty(self.test.size)
         products_of(self._all_rows.arrays, self.test, w, 0, out.size, out)
         return out
+
+    def error(self, results: Sequence[Result]) -> float:
+        """The share of the rows held out that the models of all classes get wrong, by weight."""
+        scores = np.array([self.products(result.w) for result in results])
+        return self.held_out.error(scores.argmax(0) if len(scores) > 1 else scores[0] > 0.0)
 
 
 def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold]:
@@ -140,7 +146,7 @@ def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold
     return [Fold(source, np.setdiff1d(order, test), test) for test in tests]
 
 
-def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]:
+def row_positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]:
     """Positions of rows, which splitters may give as a mask."""
     array: NDArray[Any] = np.asarray(which)
     positions = np.zeros(0, dtype=np.int64)
