@@ -1,4 +1,4 @@
-"""Plots with matplotlib: for their own sake, and as SVG for pages."""
+"""Plots with matplotlib: for their own sake, and as SVG for pages and notebooks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from certsvm.certificates.certificate import LEAST_GAP
+from certsvm.markup import Html
 
 _COLOURS = [*(f"C{i}" for i in range(10)), "black", "gold", "navy", "lime", "crimson", "teal"]
 # What matplotlib draws with, and what pages show instead: they are light or dark.
@@ -27,16 +28,6 @@ _LARGEST = 1e150
 
 Draw = Callable[[Any], object]
 """Draws on an axis of matplotlib."""
-
-
-class Html(str):
-    """Markup, as opposed to text that has yet to be escaped."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        """For templates: this is escaped already."""
-        return self
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -100,6 +91,15 @@ def charts(**drawn: Draw) -> list[list[Html]]:
         [svg(draw, label, width, kind) for kind, width in sizes.items()]
         for label, draw in drawn.items()
     ]
+
+
+def notebook_chart(draw: Draw, label: str) -> Html | None:
+    """A chart for a notebook; None without matplotlib."""
+    try:
+        chart = svg(draw, label)
+    except ImportError:
+        return None
+    return Html(f'<div style="max-width:40em">{chart}</div>')
 
 
 def saved(figure: Any, path: str | Path | None) -> Any:

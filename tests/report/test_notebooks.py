@@ -1,4 +1,4 @@
-"""What consoles and notebooks show of certificates, verdicts, models, histories and plots."""
+"""What notebooks and consoles show of certificates, verdicts, models, histories and plots."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from sklearn import config_context
 from sklearn.datasets import load_iris
 
 from certsvm import (
@@ -26,13 +27,57 @@ from certsvm import (
 from certsvm.certificates.certificate import Certificates
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
+from certsvm.training.history import History
 from tests.cli.running import noisy
+from tests.test_markup import Found
 
 
-def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate() -> None:
+    certificate = Certificate(101.0, 100.0, target=0.02, bound="<b>", intercept_scaling=1.0)
+    found = Found(certificate._repr_html_())
+    assert "within 1 % of the optimum, proved; target 2 % met" in found.text
+    assert "(<b>)" in found.text
+    assert certificate.problem in found.text
+    assert found.tags.count("b") == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_histories(n_classes: int) -> None:
+    X, y = noisy(n_classes=n_classes)
+    clf = LinearSVC(solver="dcd", random_state=0).fit(X, y)
+    found = Found(clf.history_._repr_html_())
+    assert "table" in found.tags
+    assert ("svg" in found.tags) == (n_classes == 2)
+    assert str(clf.n_iter_) in found.text
+
+
+def test_a_history_without_a_pass() -> None:
+    assert "no pass" in Found(History()._repr_html_()).text
+
+
+def test_a_comparison() -> None:
+    X, y = noisy()
+    result = compare(X, y, solvers=["dcd", "pegasos"], max_iter=20)
+    found = Found(result._repr_html_())
+    assert all(name in found.text for name in ("dcd", "pegasos", "The optimum lies between"))
+
+
+def test_a_path() -> None:
+    X, y = load_iris(return_X_y=True)
+    path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.1, 1.0), tol=0.1)
+    found = Found(path._repr_html_())
+    assert "worst gap" in found.text
+    assert "svg" in found.tags
+
+
+def test_without_matplotlib_there_are_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = load_iris(return_X_y=True)
     path = fit_path(LinearSVC(random_state=0), X, y == 0, C_range=(0.1, 1.0), tol=0.1)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    found = Found(path._repr_html_())
+    assert "svg" not in found.tags
+    assert found.tags.count("tr") == len(path) + 1
+    assert "table" in Found(path[0].history_._repr_html_()).tags
     with pytest.raises(ImportError, match=r"certsvm\[plot\]"):
         path.report("never.html")
 
@@ -66,6 +111,7 @@ def test_a_verdict_about_other_data_is_no_confirmation(fitted: Any) -> None:
     report = verify_model(clf.to_model(X, y), [(X[::-1], y[::-1])])
     assert "refuted" in repr(report)
     assert "not the data" in repr(report)
+    assert "#b91c1c" in report._repr_html_()
 
 
 def test_nothing_is_claimed_by_a_model_that_contradicts_itself(fitted: Any) -> None:
@@ -78,14 +124,22 @@ def test_nothing_is_claimed_by_a_model_that_contradicts_itself(fitted: Any) -> N
         )
         assert repr(changed).endswith("nothing is proved")
         assert ("contradiction" in str(changed)) == bool(certificates)
+        assert Found(changed._repr_html_()).tags.count("tr") == 1 + len(certificates)
 
 
-def test_certificates_of_several_classes_have_a_line_each(fitted: Any) -> None:
-    clf = fitted[0]
+def test_certificates_of_several_classes_are_a_table(fitted: Any) -> None:
+    clf, X, y = fitted
+    model = clf.to_model(X, y)
+    for shown in (clf.certificates_, bound(clf, X, y), model, verify(clf, X, y)):
+        found = Found(shown._repr_html_())
+        assert found.tags.count("tr") == 4
+    assert clf.certificate_.bound in Found(clf.certificates_._repr_html_()).text
     assert repr(clf.certificates_).count("class ") == 3
-    assert pickle.loads(pickle.dumps(clf.certificates_)) == clf.certificates_
-    hostile = Certificates([Certificate(2.0, 1.0, 1.0)], ["two\nlines"])
-    assert repr(hostile).count("\n") == 0
+    copied = pickle.loads(pickle.dumps(clf.certificates_))
+    assert copied == clf.certificates_
+    assert copied._repr_html_() == clf.certificates_._repr_html_()
+    hostile = Certificates([Certificate(2.0, 1.0, 1.0, bound="<script>")], ["<img>"])
+    assert "<img>" in Found(hostile._repr_html_()).text
 
 
 def test_plots_show_themselves(fitted: Any, tmp_path: Path) -> None:
@@ -131,6 +185,21 @@ def test_histories_are_drawn(solver: str, max_iter: int, n_classes: int) -> None
         gaps = clf.history_["relative_gap"]
         shown = axes[1].lines[0].get_ydata()
         np.testing.assert_array_equal(shown, gaps[np.isfinite(gaps)])
+
+
+def test_a_choice(fitted: Any) -> None:
+    _, X, y = fitted
+    clf = LinearSVCCV(Cs=2, random_state=0)
+    assert "the choice is" not in clf._repr_html_()
+    clf.fit(X, y)
+    for shown in (clf._repr_html_(), clf._repr_mimebundle_()["text/html"]):
+        assert f"the choice is {clf.C_:.4g}" in shown
+        assert "of the optimum, proved" in shown
+        assert "<svg" in shown
+    with config_context(display="text"):
+        assert not hasattr(clf, "_repr_html_")
+        assert "text/html" not in clf._repr_mimebundle_()
+    assert "the choice is" in LinearSVCCV(Cs=2, refit=False).fit(X, y)._repr_html_()
 
 
 def test_diagrams_lead_to_the_reference() -> None:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from certsvm.markup import statement, table
 from certsvm.scalars import set_plain_numbers
 
 DEFAULT_TOL = 1e-4
@@ -177,6 +178,15 @@ class Certificate:
         low = Fraction(float(self.dual)) - Fraction(float(self.dual_rounding))
         return low, Fraction(float(self.primal)) + Fraction(float(self.primal_rounding))
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the sentence, and the bounds."""
+        return statement(
+            self.met, str(self), f"problem {self.problem}",
+            f"J, upper bound {self.primal:.10g}",
+            f"L, lower bound {self.dual:.10g} ({printable(self.bound)})",
+            f"rounding, at most {self.primal_rounding + self.dual_rounding:.1e}",
+        )  # fmt: skip
+
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.6g}, dual {self.dual:.6g}"
         if math.isinf(self.proved_gap):
@@ -215,6 +225,17 @@ class Certificates(list[Certificate]):
     def __repr__(self) -> str:
         pairs = zip(self.labels, self, strict=False)
         return "\n".join(f"class {label}: {certificate}" for label, certificate in pairs)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a row for each class."""
+        rows = [
+            [
+                label, f"{c.primal:.6g}", f"{c.dual:.6g}", percent(c.proved_gap),
+                f"{c.target * 100:.6g} % {'met' if c.met else 'not met'}", printable(c.bound),
+            ]
+            for label, c in zip(self.labels, self, strict=False)
+        ]  # fmt: skip
+        return table(["class", "J", "L", "gap, proved", "target", "origin of L"], rows)
 
 
 def tidy(label: object) -> str:

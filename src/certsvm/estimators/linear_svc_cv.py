@@ -369,6 +369,17 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         subtitle = f"cross-validation on {self.n_splits_} folds"
         return write_page(path, page(title, subtitle, **parts))
 
+    def _repr_html_inner(self) -> str:
+        """For notebooks: the diagram; after fit the choice, and the certificate of the model."""
+        shown: str = super()._repr_html_inner()
+        for view in (getattr(self, "curve_", None), getattr(self, "certificate_", None)):
+            shown += view._repr_html_() if view is not None else ""
+        return shown
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return shown | ({"text/html": self._repr_html_inner()} if "text/html" in shown else {})
+
     @available_if(lambda clf: clf.refit)
     def decision_function(self, X: Any) -> Any:
         """Scores of ``best_estimator_``; see ``LinearSVC.decision_function``.

@@ -21,8 +21,9 @@ from certsvm.files.block_sources import block_source
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.path import PathProgress, Trace, trace_path
 from certsvm.fitting.sources import Source, StreamSource
+from certsvm.markup import element, table
 from certsvm.matrices import dense
-from certsvm.plots import draw_path, new_figure, saved
+from certsvm.plots import draw_path, new_figure, notebook_chart, saved
 from certsvm.report.page import PageFile, write_page
 from certsvm.report.range import PathPoints, path_report
 from certsvm.scalars import as_float
@@ -73,6 +74,13 @@ class Path(Trace, Sequence[LinearSVC]):
             fitted = max(knot.gap for knot in self.knots)
             proved = f"each within {percent(fitted)}, between them up to {percent(gap)}"
         return f"<Path of {len(self)} fits for C from {low:g} to {high:g}, {proved}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what is proved, and the gap at every C."""
+        chart = notebook_chart(self._draw, "gap at every C")
+        rows = ([f"{knot.C:.4g}", percent(knot.gap)] for knot in self.knots)
+        shown = chart or table(["C", "gap, proved"], rows)
+        return element("div", element("p", repr(self)[1:-1]), shown)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the data."""
@@ -127,10 +135,13 @@ class Path(Trace, Sequence[LinearSVC]):
         """
         figure = new_figure(7, 4)
         axis = figure.subplots()
-        points = self._points()
-        draw_path(axis, points.Cs, points.gaps, points.fitted, self.tol)
+        self._draw(axis)
         axis.legend()
         return saved(figure, path)
+
+    def _draw(self, axis: Any) -> None:
+        points = self._points()
+        draw_path(axis, points.Cs, points.gaps, points.fitted, self.tol)
 
     def report(
         self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None

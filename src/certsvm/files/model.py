@@ -26,6 +26,7 @@ from certsvm.files import container
 from certsvm.files.atomic import atomic_write
 from certsvm.files.container import ModelFileError
 from certsvm.files.scores import OptimumMixin, linear_scores
+from certsvm.markup import element
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, read_only
 from certsvm.scalars import plain
 from certsvm.verification.evidence import Fingerprint, Witness
@@ -398,6 +399,10 @@ class Model(OptimumMixin):
         proved = min(gaps) >= 0.0 and max(gaps) < math.inf
         claim = f"within {claims.percent(max(gaps))} of the optimum, as it claims"
         return f"{self._title}; {claim if proved else 'nothing is proved'}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, and the certificates, which are claims."""
+        return element("div", element("p", repr(self)), self._claims._repr_html_())
 
     def __str__(self) -> str:
         rows = [] if self.fingerprint is None else [f"trained on {self.fingerprint}"]

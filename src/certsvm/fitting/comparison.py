@@ -17,6 +17,7 @@ from certsvm.certificates.certificate import DEFAULT_TOL, percent
 from certsvm.fitting.bound import certify
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
+from certsvm.markup import element, table
 from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.base import Objective
 from certsvm.solvers import Solver, make_solver
@@ -89,20 +90,32 @@ class Comparison:
 
         return plot_comparison(self.histories, self.dual, self.target, path)
 
-    def __str__(self) -> str:
-        problem = next(iter(self.results.values())).certificate.problem
-        lines, width = [f"{problem}, target {self.target * 100:.6g} %"], max(map(len, self.results))
+    def _cells(self) -> list[list[str]]:
+        """The table as text, with its header."""
         cells = [["solver", "passes", "seconds", "primal", "proved", "accuracy", "ended"]]
         for row in self.table:
             gaps = (row["proved_gap"], row["accuracy"])
             shown = [percent(gap) if math.isfinite(gap) else "-" for gap in gaps]
             numbers = [str(row["passes"]), f"{row['seconds']:.3f}", f"{row['primal']:.8g}", *shown]
             cells.append([row["solver"], *numbers, row["ended"]])
-        for name, *numbers, ended in cells:
+        return cells
+
+    @property
+    def _optimum(self) -> str:
+        return f"the optimum lies between {self.dual:.8g} and {self.primal:.8g}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table, and the interval of the optimum."""
+        header, *rows = self._cells()
+        return element("div", table(header, rows), element("p", f"T{self._optimum[1:]}."))
+
+    def __str__(self) -> str:
+        problem = next(iter(self.results.values())).certificate.problem
+        lines, width = [f"{problem}, target {self.target * 100:.6g} %"], max(map(len, self.results))
+        for name, *numbers, ended in self._cells():
             aligned = map(str.rjust, numbers, (6, 7, 12, 9, 9))
             lines.append("  ".join([name.ljust(width), *aligned, ended]))
-        between = f"the optimum lies between {self.dual:.8g} and {self.primal:.8g}"
-        return "\n".join([*lines, between])
+        return "\n".join([*lines, self._optimum])
 
     __repr__ = __str__
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,8 @@ from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bo
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold, Submit, submitter
 from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at
-from certsvm.plots import draw_curve, new_figure, saved
+from certsvm.markup import element, table
+from certsvm.plots import draw_curve, new_figure, notebook_chart, saved
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
@@ -166,6 +168,12 @@ class Curve:
     def __repr__(self) -> str:
         proved = f", no C has an error below {self.bound:.4g}" if self.lower.size else ""
         return f"<Curve of {self.Cs.size} values of C: the choice is {self.C:.4g}{proved}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the choice, and the error against C."""
+        chart = notebook_chart(partial(draw_curve, curve=self), "error of cross-validation")
+        rows = zip((f"{C:.4g}" for C in self.Cs), (f"{e:.4g}" for e in self.errors), strict=True)
+        return element("div", element("p", repr(self)[1:-1]), chart or table(["C", "error"], rows))
 
     @property
     def bound(self) -> float:

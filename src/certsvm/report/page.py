@@ -6,7 +6,6 @@ import os
 import platform
 import tempfile
 from datetime import UTC, datetime
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from certsvm._version import __version__
 from certsvm.certificates.certificate import percent
 from certsvm.files.atomic import atomic_write
+from certsvm.markup import element
 
 # Classes whose weights are shown.
 MOST_CLASSES = 12
@@ -76,9 +76,10 @@ class PageFile(str):
 
     def _repr_html_(self) -> str:
         """For notebooks: a frame, so that neither styles nor scripts reach the rest of them."""
-        style = 'title="report" style="border:0;height:40em;width:100%"'
-        content = escape(Path(self).read_text("utf-8"))
-        return f'<iframe srcdoc="{content}" sandbox="allow-scripts" {style}></iframe>'
+        return element(
+            "iframe", srcdoc=Path(self).read_text("utf-8"), sandbox="allow-scripts",
+            title="report", style="border:0;height:40em;width:100%",
+        )  # fmt: skip
 
 
 def write_page(path: str | os.PathLike[str] | None, content: str) -> PageFile | None:

@@ -58,6 +58,8 @@ class Record:
 # Integers, or NaN if the solver does not count them.
 _COUNTS = ("passes", "epochs", "margin_errors", "updates", "free")
 _COLUMNS = tuple(field.name for field in fields(Record))
+# Passes in the table of a notebook.
+_SHOWN = 5
 
 
 class History(list[Record]):
@@ -120,6 +122,20 @@ class History(list[Record]):
 
         return plot_training({"": self}, path)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the gap against time, and the last passes."""
+        from certsvm.markup import element, table
+        from certsvm.plots import notebook_chart, training_charts
+
+        if not self:
+            return element("p", repr(self))
+        chart = notebook_chart(training_charts({"": self})[-1], "history")
+        rows = [
+            [r.passes, f"{r.seconds:.3g}", *map(_shown, (r.primal, r.dual, r.relative_gap))]
+            for r in self[-_SHOWN:]
+        ]
+        return element("div", chart, table(["passes", "seconds", "J", "L, best", "gap"], rows))
+
     def __repr__(self) -> str:
         if not self:
             return "<History: no pass>"
@@ -147,6 +163,10 @@ def shown_passes(passes: int) -> str:
     ('1 pass', '7 passes')
     """
     return "1 pass" if passes == 1 else f"{passes} passes"
+
+
+def _shown(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else ""
 
 
 CLOSING = ("problem", "passes", "primal", "dual")
@@ -227,6 +247,17 @@ class Histories(list[History]):
         from certsvm.plots import plot_training
 
         return plot_training(dict(zip(map(tidy, self.labels), self, strict=True)), path)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the last pass of each class."""
+        from certsvm.markup import table
+
+        rows = []
+        for label, history in zip(self.labels, self, strict=True):
+            last = history[-1] if history else Record(math.nan, 0, 0, dual=math.nan)
+            shown = map(_shown, (last.seconds, last.dual, last.relative_gap))
+            rows.append([label, last.passes, *shown])
+        return table(["class", "passes", "seconds", "L, best", "gap"], rows)
 
     def closing_records(self) -> NDArray[np.float64]:
         """What a model keeps of these histories."""

@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from certsvm.certificates.certificate import LOSS_NAMES, PRIMAL_ONLY, Certificate, percent, tidy
+from certsvm.markup import element, statement, table
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
 from certsvm.verification import interval_arithmetic as arithmetic
@@ -193,6 +194,10 @@ class Verification(Judged):
     def __repr__(self) -> str:
         return f"{self.verdict}: {self}"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict, and what it is about."""
+        return statement(self.dual_verified, repr(self), f"problem {self.claimed.problem}")
+
 
 def _compared(value: Interval, claimed: Fraction, allowance: Fraction, excuse: Fraction) -> str:
     """The verdict on the claim that a number in ``value`` is the claimed one."""
@@ -226,6 +231,18 @@ class VerificationReport(Judged, list[Verification]):
     def __repr__(self) -> str:
         said = str(self[0]) if len(self) == 1 else f"{len(self)} classes"
         return "; ".join([f"{self.verdict}: {said}", *self._other_data])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict, and a row for each class."""
+        rows = [
+            [
+                tidy(v.label), v.verdict, f"{v.primal:.6g}",
+                "none" if v.dual is None else f"{v.dual:.6g}", percent(v.relative_gap),
+            ]
+            for v in self
+        ]  # fmt: skip
+        header = ["class", "verdict", "J, recomputed", "L, recomputed", "gap"]
+        return element("div", statement(self.dual_verified, repr(self)), table(header, rows))
 
     @property
     def _other_data(self) -> list[str]:
