@@ -84,21 +84,21 @@ def test_values_that_were_not_seen_are_none(trained: Path) -> None:
     assert done.code == 0
     warned = [line for line in done.err.splitlines() if "has not seen" in line]
     assert warned == [
-        "new.csv has values that the model has not seen (2 in column 'colour', 1 in column "
-        "'size'); they count as none of its values"
+        "new.csv: 3 values of features that the model has not seen (in 'colour', 'size') were "
+        "left out"
     ]
     score = float(done.out.splitlines()[3].split()[1])
     coef = dict(zip(NAMES, model.coef[0].tolist(), strict=True))
     assert score == pytest.approx(coef["x"] * made[3]["x"] + coef[f"size={made[3]['size']}"])
     refused = run("verify", "m", "new.csv", cwd=trained)
     assert refused.code == 2
-    assert "it is not what the model was trained on" in refused.err
+    assert "it was not trained on this file" in refused.err
     # A file that was converted by itself has other columns, in another order.
     words = ("convert", "new.csv", "new.arrow", "--categorical", "--keep-order", "-q")
     assert run(*words, cwd=trained).code == 0
     converted = run("predict", "m", "new.arrow", "--scores", cwd=trained)
     assert _numbers(converted) == pytest.approx(_numbers(done))
-    assert "3 values in 3 rows are of features that the model has not seen" in converted.err
+    assert "3 values of features that the model has not seen were left out" in converted.err
 
 
 def _numbers(ran: Ran) -> list[float]:

@@ -1,4 +1,4 @@
-"""The command line: one file per command.
+"""The command line: commands in files of their own, alone or with those that they go with.
 
 The command ``certsvm`` runs ``certsvm.cli.main``. Commands are imported when they are used, so that
 ``certsvm --help`` starts at once.

@@ -37,52 +37,49 @@ class FiniteFloat(click.FloatRange):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
-    def _describe_range(self) -> str:
-        # click would print "x<=None" for no limits.
-        return "" if self.min is None and self.max is None else super()._describe_range()
-
-
-def size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """Parse an option such as 500M as a number of bytes."""
-    from certsvm.files.memory import parse_size
-
-    try:
-        return None if value is None else parse_size(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, parameter) from None
-
 
 POSITIVE, NOT_NEGATIVE = FiniteFloat(min=0, min_open=True), FiniteFloat(min=0)
 OUTPUT_FILE = click.Path(dir_okay=False)
-_LIBLINEAR_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
-LOSSES = click.Choice(["hinge", "squared_hinge", *_LIBLINEAR_LOSSES])
+_LOSSES = {
+    "hinge": "hinge", "squared_hinge": "squared_hinge",
+    "1": "squared_hinge", "2": "squared_hinge", "3": "hinge",
+}  # fmt: skip
 
 
-def loss(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+# Types of options: functions whose errors click prints with the option's name.
+
+
+def size(text: str) -> int:
+    """A number of bytes, such as 500M."""
+    from certsvm.files.memory import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def loss(text: str) -> str:
     """The name of a loss, which may be given by liblinear's number."""
-    return _LIBLINEAR_LOSSES.get(str(value), value)
+    if text not in _LOSSES:
+        raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, _LOSSES))}")
+    return _LOSSES[text]
 
 
-def _separator(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    value = {"tab": "\t", "\\t": "\t"}.get(value or "", value)
-    if value is not None and (len(value) != 1 or value in '\r\n"' or ord(value) > 127):
-        raise click.BadParameter("write one character, or tab", context, parameter)
-    return value
+def _separator(text: str) -> str:
+    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(text) != 1 or text in '\r\n"' or ord(text) > 127:
+        raise click.BadParameter("write one character, or tab")
+    return text
 
 
-def _names(
-    context: click.Context, parameter: click.Parameter, value: str | None
-) -> tuple[str, ...] | None:
-    # Names with commas are between quotes, as in CSV.
-    return None if value is None else tuple(next(csv.reader([value], skipinitialspace=True), ()))
+def _names(text: str) -> tuple[str, ...]:
+    """Names with commas between them; those that contain commas are between quotes, as in CSV."""
+    return tuple(next(csv.reader([text], skipinitialspace=True), ()))
 
 
-def _ascending(
-    context: click.Context, parameter: click.Parameter, value: tuple[float, float]
-) -> tuple[float, float]:
-    if not value[0] < value[1]:
-        raise click.BadParameter("the first must be less than the second", context, parameter)
-    return value
+def _names_of_all(context: Any, parameter: Any, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(name for names in given for name in names)
 
 
 def _option(*names: str, default: Any = None, **attributes: Any) -> Any:
@@ -93,6 +90,11 @@ def _option(*names: str, default: Any = None, **attributes: Any) -> Any:
 
 def _flag(*names: str, help: str) -> Any:
     return _option(*names, default=False, is_flag=True, help=help)
+
+
+def _columns(name: str, help: str) -> Any:
+    how = {"metavar": "NAME,...", "multiple": True, "type": _names, "callback": _names_of_all}
+    return _option(name, default=(), help=help, **how)
 
 
 @dataclass(frozen=True)
@@ -114,49 +116,48 @@ class Options:
     weight: str | None = _option("--weight", metavar="NAME", help="Column of weights of a table.")
     header: bool | None = _option(
         "--header/--no-header",
-        help="Whether CSV begins with a line of names; without one, columns are called f0, f1, ... "
-             "By default it does, and numbers there are refused.")  # fmt: skip
+        help="Whether CSV begins with a line of names, as it does by default; without one, columns "
+             "are called f0, f1, ...")  # fmt: skip
     separator: str | None = _option(
-        "--separator", callback=_separator, metavar="CHARACTER",
+        "--separator", type=_separator, metavar="CHARACTER",
         help='Between values of CSV: ";", "tab" or another; by default comma, tab or semicolon, '
              "whichever the first line has most of.")  # fmt: skip
     categorical: bool = _flag(
         "--categorical",
         help="Make columns of strings of a table one-hot: a column NAME=VALUE of zeros and ones "
              "for each value. The model encodes other files in the same way.")  # fmt: skip
-    drop: tuple[str, ...] = _option(
-        "--drop", default=(), multiple=True, metavar="NAME",
-        help="A column of a table to leave out (repeatable).")  # fmt: skip
-    columns: tuple[str, ...] | None = _option(
-        "--columns", callback=_names, metavar="NAME,NAME,...",
-        help="The columns of a table to train on; by default all others.")  # fmt: skip
-    ignore: tuple[str, ...] = _option(
-        "--ignore", default=(), multiple=True, metavar="NAME",
-        help="A column of a table, or of a file converted from one, to leave out (repeatable). "
-             "Other columns that the model does not use are an error.")  # fmt: skip
+    drop: tuple[str, ...] = _columns(
+        "--drop", "Columns of a table to leave out (repeatable; in quotes, as in CSV, if a name "
+                  "has commas).")  # fmt: skip
+    columns: tuple[str, ...] = _columns(
+        "--columns", "The columns of a table to train on; by default all others."
+    )
+    ignore: tuple[str, ...] = _columns(
+        "--ignore", "Columns of a table, or of a file converted from one, to leave out "
+                    "(repeatable). Others that the model does not use are an error.")  # fmt: skip
     # What to minimise, and how accurately.
     C: float = _option(
-        "-c", "--C", default=1.0, type=POSITIVE,
-        help="Weight of the loss against the penalty.")  # fmt: skip
+        "-c", "--C", default=1.0, type=POSITIVE, help="Weight of the loss against the penalty."
+    )
     C_range: tuple[float, float] = _option(
-        "--range", default=(1e-3, 1e2), nargs=2, type=POSITIVE,
-        metavar="LOW HIGH", callback=_ascending, help="The lowest and the highest C.")  # fmt: skip
+        "--range", default=(1e-3, 1e2), nargs=2, type=POSITIVE, metavar="LOW HIGH",
+        help="The lowest and the highest C.")  # fmt: skip
     tol: float | None = _option(
         "-e", "--tol", type=NOT_NEGATIVE, metavar="EPS",
         help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt; by default "
              f"{DEFAULT_TOL:g}, and {COARSE_TOL:g} for streams, clusters and ranges of C. (Not "
              "liblinear's -e, which says nothing of the objective.)")  # fmt: skip
     loss: str = _option(
-        "-s", "--loss", default="hinge", callback=loss, type=LOSSES,
-        help="The loss of a row, also by liblinear's number: 3 is the hinge, 1 and 2 its square. "
-             "liblinear's algorithms for 1 and 2 have one optimum (see --solver).")  # fmt: skip
+        "-s", "--loss", default="hinge", type=loss, metavar="NAME",
+        help="The loss of a row, hinge or squared_hinge, also by liblinear's number: 3 is the "
+             "hinge, 1 and 2 its square.")  # fmt: skip
     bias: float = _option(
-        "-B", "--bias", default=-1.0, type=FiniteFloat(), metavar="HEIGHT",
+        "-B", "--bias", default=-1.0, type=FiniteFloat(min=-1), metavar="HEIGHT",
         help="Learn an intercept, as the weight of a constant column of this height; by default "
              "there is none (in Python, LinearSVC has one of height 1).")  # fmt: skip
     free_intercept: bool = _flag(
-        "-R", "--free-intercept",
-        help="With -B: leave the intercept out of the penalty.")  # fmt: skip
+        "-R", "--free-intercept", help="With -B: leave the intercept out of the penalty."
+    )
     weights: tuple[str, ...] = _option(
         "-w", "--class-weight", default=(), multiple=True, metavar="LABEL=W",
         help='Multiply the weights of a class; "balanced" gives them the same total.')  # fmt: skip
@@ -180,7 +181,7 @@ class Options:
         "--witness",
         help="Write MODEL.witness, from which `verify` recomputes the dual bound.")  # fmt: skip
     memory: int | None = _option(
-        "--memory", callback=size, metavar="SIZE",
+        "--memory", type=size, metavar="SIZE",
         help="Memory that this process may use, such as 500M. Larger data are streamed from disk "
              "in each pass (needs a file made by `certsvm convert`).")  # fmt: skip
     stream: bool = _flag("--stream", help="Stream a converted file even if it fits in memory.")
@@ -191,6 +192,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.free_intercept and not self.bias > 0.0:
             raise click.UsageError("--free-intercept (-R) needs an intercept: -B 1")
+        if not self.C_range[0] < self.C_range[1]:
+            raise click.UsageError("--range: the first must be less than the second")
 
     @property
     def silent(self) -> bool:
@@ -207,11 +210,14 @@ class Options:
 
         Raises if there are options for other kinds of files.
         """
-        names, refused = _READING.get(kind, ((), (*_TEXT, *_TABLE, "float32")))
-        for name in refused:
+        names = {"text": _TEXT, "table": _TABLE}.get(kind, ())
+        for name in {*_TEXT, *_TABLE, *_NOT_IN.get(kind, ())}.difference(names):
             if getattr(self, name) != getattr(Options, name):
                 raise BadInput(f"{_FIELDS[name]['names'][0]} does not apply to {_KINDS[kind]}")
-        return {"ignore" if name == "drop" else name: getattr(self, name) for name in names}
+        given = {name: getattr(self, name) for name in names}
+        if "drop" in given:
+            given |= {"ignore": given.pop("drop"), "columns": self.columns or None}
+        return given
 
     @property
     def intercept_scaling(self) -> float:
@@ -237,7 +243,7 @@ class Options:
 _FIELDS = {item.name: item.metadata for item in fields(Options)}
 _TEXT = ("zero_based", "n_features")
 _TABLE = ("label", "weight", "header", "separator", "categorical", "drop", "columns")
-_READING = {"text": (_TEXT, (*_TABLE, "ignore")), "table": (_TABLE, _TEXT)}
+_NOT_IN = {"text": ("ignore",), "blocks": ("float32",), "model": ("float32",)}
 _KINDS = {
     "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models"
 }  # fmt: skip
@@ -260,18 +266,16 @@ def shared(*options: str | Decorator, **defaults: Any) -> Decorator:
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def with_options(**given: Any) -> Any:
-            own = {name: value for name, value in given.items() if name not in _FIELDS}
-            options = Options(**{name: given[name] for name in given.keys() & _FIELDS.keys()})
-            return command(options, **own)
+            options = Options(**{name: given.pop(name) for name in given.keys() & _FIELDS.keys()})
+            return command(options, **given)
 
         made: Command = with_options
         for option in reversed(options):
             if isinstance(option, str):
                 attributes = dict(_FIELDS[option])
                 attributes["default"] = defaults.get(option, attributes["default"])
-                made = click.option(*attributes.pop("names"), option, **attributes)(made)
-            else:
-                made = option(made)
+                option = click.option(*attributes.pop("names"), option, **attributes)
+            made = option(made)
         return made
 
     return decorate

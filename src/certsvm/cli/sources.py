@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from certsvm.certificates.certificate import COARSE_TOL, tidy
 from certsvm.cli.app import BadInput, say
-from certsvm.cli.compilation import watch_compilation
 from certsvm.cli.inputs import kind_of, load
 from certsvm.cli.interrupts import stoppable
 from certsvm.cli.options import Options
-from certsvm.cli.progress import live_line
+from certsvm.cli.progress import live_lines, watch_compilation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,21 +48,20 @@ def opened_source(
     from certsvm.fitting.sources import MemorySource
     from certsvm.solvers import make_solver
 
-    rho = options.intercept_scaling
     watch_compilation(quiet=options.silent)
     with contextlib.ExitStack() as stack:
         if cluster is not None:
-            options.reading("blocks")
-            source = stack.enter_context(_on_cluster(file, rho, cluster, deadline))
+            source = stack.enter_context(_on_cluster(file, options, cluster, deadline))
         else:
             # Unknown names are refused before the data are read.
             make_solver(options.solver)
             if _must_stream(file, options):
                 source = _streamed(file, options, settings)
             else:
-                with live_line("reading", quiet=options.silent):
+                with live_lines(quiet=options.silent) as begun:
+                    begun("reading")
                     rows, facts = load(file, options)
-                source = MemorySource(*rows, intercept_scaling=rho, **facts)
+                source = MemorySource(*rows, intercept_scaling=options.intercept_scaling, **facts)
         source.set_class_weight(parse_class_weights(options.weights, source.classes))
         if options.tol is None and not isinstance(source, MemorySource):
             settings = replace(settings, tol=COARSE_TOL)
@@ -87,10 +85,10 @@ def _must_stream(file: str, options: Options) -> bool:
     if limit is not None and needed > limit:
         # With less, it cannot be converted either.
         left_of(limit)
+        output = shlex.quote(os.path.basename(file) + ".arrow")
         raise BadInput(
-            f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
-            f"Convert it first: certsvm convert {shlex.quote(file)} "
-            f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
+            f"{file} may need more than {limit / 1e6:.0f} MB in memory. Convert it first: certsvm "
+            f"convert {shlex.quote(file)} {output} --memory {limit // 10**6}M"
         )
     return False
 
@@ -117,7 +115,8 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
     from certsvm.fitting.sources import StreamSource
 
     options.reading("blocks")
-    with live_line("looking through the data", quiet=options.silent) as show:
+    with live_lines(quiet=options.silent) as begun:
+        show = begun("looking through the data")
         stream = BlockStream(
             BlockFile(file), intercept_scaling=options.intercept_scaling,
             on_block=lambda n: show(f"{n:,} rows read"),
@@ -149,25 +148,23 @@ def _left_by_training(memory: int, source: StreamSource, settings: Settings, wit
         needed += _PER_ROW_OF_WITNESS * stream.n_rows
     if needed > memory:
         raise BadInput(
-            f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: blocks of up "
-            f"to {stream.largest_block / 1e6:.1f} MB, {d} columns and the libraries take about "
-            f"{needed / 1e6:.0f} MB. Give more, make smaller blocks (certsvm convert "
-            "--block-size), or, if there are many columns, use --solver block-dcd, which needs no "
-            "matrices (but a penalty on the intercept)."
+            f"{memory / 1e6:.0f} MB of memory are not enough to train from this file, which takes "
+            f"about {needed / 1e6:.0f} MB: blocks of up to {stream.largest_block / 1e6:.1f} MB, "
+            f"{d} columns, and the libraries. Make smaller blocks (certsvm convert --block-size) "
+            "or, with many columns, use --solver block-dcd (with a penalty on the intercept)."
         )
     return memory - needed
 
 
 @contextmanager
-def _on_cluster(
-    path: str, intercept_scaling: float, address: str, deadline: float
-) -> Iterator[Source]:
+def _on_cluster(file: str, options: Options, address: str, deadline: float) -> Iterator[Source]:
     """The rows of a block file, or of a folder of block files, that all workers can read."""
     from distributed import Client
 
     from certsvm.dask import ClusterLostError, ClusterSource
     from certsvm.dask.cluster import Cluster
 
+    options.reading("blocks")
     where: dict[str, Any] = {"address": address, "timeout": deadline}
     kind, _, number = address.partition(":")
     if kind == "local":
@@ -183,7 +180,7 @@ def _on_cluster(
     try:
         with client:
             cluster = Cluster(client, deadline)
-            yield ClusterSource(cluster, path, intercept_scaling=intercept_scaling)
+            yield ClusterSource(cluster, file, intercept_scaling=options.intercept_scaling)
     except ClusterLostError as error:
         raise BadInput(f"the cluster is lost, before anything was proved: {error}") from None
 
@@ -202,7 +199,8 @@ def cross_validated(
     if not isinstance(source, MemorySource):
         raise BadInput("cross-validation needs the rows in memory, and there is too little")
     folds = stratified_folds(source, n_folds, settings.seed or 0)
-    with live_line("cross-validation", quiet=quiet, elsewhere=True) as show:
+    with live_lines(quiet=quiet) as begun:
+        show = begun("cross-validation")
         options["callback"] = lambda search: show(str(search))
         return CrossValidation(folds, settings, **options).run(Cs)
 
@@ -217,9 +215,8 @@ def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWei
         try:
             weight = float(factor)
         except ValueError:
-            raise BadInput(
-                f'--class-weight {text}: write LABEL=W, such as 1=5, or "balanced" alone'
-            ) from None
+            how = 'write LABEL=W, such as 1=5, or "balanced" alone'
+            raise BadInput(f"--class-weight {text}: {how}") from None
         factors[known_label(name, classes, f"--class-weight {text}")] = weight
     return factors or None
 

@@ -30,7 +30,7 @@ from certsvm.cli.sources import known_label
     click.option("--plot", type=o.OUTPUT_FILE, metavar="PNG", help="Plot accuracy against time."),
     *o.OUTPUT,
 )  # fmt: skip
-def command(
+def compare_command(
     options: o.Options, file: str, solvers: str | None, positive: str | None, plot: str | None
 ) -> None:
     """Run several solvers on FILE, with two classes, or with one against all others.
@@ -57,8 +57,7 @@ def command(
             f"are compared on one against all others: --positive {tidy(classes.tolist()[0])}"
         )
     tol = options.settings(options.C).tol
-    progress = training_progress(tol, options.max_time, 1, quiet=options.silent)
-    with stoppable() as stop, progress as observer:
+    with stoppable() as stop, training_progress(quiet=options.silent) as observer:
         result = compare(
             X, y, solvers=solvers and [name.strip() for name in solvers.split(",")],
             fit_intercept=options.bias > 0, intercept_scaling=options.intercept_scaling or 1.0,

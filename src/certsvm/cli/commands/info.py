@@ -1,4 +1,4 @@
-"""certsvm info."""
+"""certsvm info, export and import: what is in a file, and models of liblinear."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 import click
 
 from certsvm.certificates.certificate import tidy
+from certsvm.cli import inputs
 from certsvm.cli.app import put_json
-from certsvm.cli.inputs import batches_of, kind_of, opened
-from certsvm.cli.models import certificates_as_json, is_model, load_model
-from certsvm.cli.options import TRAINING_DATA, Options, file_argument, shared
+from certsvm.cli.options import OUTPUT_FILE, TRAINING_DATA, Options, file_argument, shared
+from certsvm.cli.outputs import require_outputs
 
 
 @click.command()
 @file_argument("file", stdin=False)
 @shared(*TRAINING_DATA, "as_json")
-def command(options: Options, file: str) -> None:
+def info_command(options: Options, file: str) -> None:
     """Describe FILE: a model, or a data file, of which every row is read and checked."""
-    if is_model(file):
+    if inputs.is_model(file):
         options.reading("model")
-        model = load_model(file)
+        model = inputs.load_model(file)
         content = {
             "classes": model.classes.tolist(),
             "features": model.n_features,
-            "certificates": certificates_as_json(model),
+            "certificates": inputs.certificates_as_json(model),
             "parameters": model.parameters,
             "fingerprint": None if model.fingerprint is None else asdict(model.fingerprint),
             "certsvm": model.certsvm_version,
@@ -47,9 +47,11 @@ def _about_data(file: str, options: Options) -> tuple[dict[str, Any], str]:
 
     rows = columns = values = 0
     classes: Counter[str] = Counter()
-    kind = {"text": "libsvm text", "table": "table", "blocks": "converted data"}[kind_of(file)]
-    reader = opened(file, options)
-    for batch in batches_of(reader, options):
+    kind = {"text": "libsvm text", "table": "table", "blocks": "converted data"}[
+        inputs.kind_of(file)
+    ]
+    reader = inputs.opened(file, options)
+    for batch in inputs.batches_of(reader, options):
         rows += len(batch.y)
         columns = max(columns, batch.X.shape[1])
         values += batch.n_values
@@ -61,10 +63,38 @@ def _about_data(file: str, options: Options) -> tuple[dict[str, Any], str]:
     content = {
         "kind": kind, "rows": rows, "columns": columns, "values": values, "classes": classes
     }  # fmt: skip
-    density = values / max(1, rows * columns)
-    lines = [
-        f"{kind}: {rows:,} rows, {columns:,} columns, {values:,} values "
-        f"({100 * density:.3g} % of all)",
-        *(f"class {name}: {count:,} rows" for name, count in classes.items()),
-    ]
+    share = f"{100 * values / max(1, rows * columns):.3g} % of all"
+    lines = [f"{kind}: {rows:,} rows, {columns:,} columns, {values:,} values ({share})"]
+    lines += [f"class {name}: {count:,} rows" for name, count in classes.items()]
     return content, "\n".join(lines)
+
+
+@click.command()
+@file_argument("model", stdin=False)
+@click.argument("output", type=OUTPUT_FILE)
+def export_command(model: str, output: str) -> None:
+    """Write MODEL as liblinear's text to OUTPUT, for liblinear's `predict`.
+
+    Labels must be integers. The certificates are lost.
+    """
+    from certsvm.files import save_liblinear
+
+    require_outputs([model], text_model=output)
+    save_liblinear(inputs.load_model(model), output)
+    click.echo(f"{output}: a text model for liblinear")
+
+
+@click.command()
+@file_argument("text", stdin=False)
+@click.argument("output", type=OUTPUT_FILE)
+def import_command(text: str, output: str) -> None:
+    """Write liblinear's text model TEXT as a certsvm model to OUTPUT.
+
+    It predicts the same labels. It has no certificate.
+    """
+    from certsvm.files import load_liblinear
+
+    require_outputs([text], model=output)
+    model = load_liblinear(text)
+    model.save(output)
+    click.echo(str(model))

@@ -14,19 +14,16 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, BadInput, facts, put_json, say
-from certsvm.cli.compilation import seconds_compiled, watch_compilation
+from certsvm.cli.inputs import certificates_as_json, positive_classes
 from certsvm.cli.interrupts import stop_before_first
-from certsvm.cli.models import certificates_as_json, positive_classes
 from certsvm.cli.outputs import require_outputs
-from certsvm.cli.progress import training_progress
+from certsvm.cli.progress import seconds_compiled, training_progress, watch_compilation
 from certsvm.cli.sources import cross_validated, opened_source
 
 if TYPE_CHECKING:
     from certsvm.fitting.fit_model import Fit
     from certsvm.fitting.sources import Source
     from certsvm.training.settings import Settings
-
-_MANY_CLASSES = 100
 
 # What writes or streams does not go with cross-validation, nor with a cluster.
 _HERE = ("memory", "stream", "witness")
@@ -77,7 +74,7 @@ class TrainCommand(click.Command):
                       "60 by default."),
     *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
-def command(
+def train_command(
     options: o.Options, file: str, model: str | None, output: str | None, folds: int | None,
     find_C: bool, checkpoint: str | None, checkpoint_every: float, cluster: str | None,
     deadline: float,
@@ -125,19 +122,11 @@ def command(
     opened = opened_source(file, options, settings, cluster=cluster, deadline=deadline)
     with opened as (source, settings):
         read_seconds = time.perf_counter() - began - (seconds_compiled() - compiled)
-        n_problems = len(source.labels)
-        if _MANY_CLASSES < n_problems < source.n_rows:
-            say(
-                f"there are {n_problems} classes, each of which is a problem. Is this the right "
-                "column of labels (--label)?"
-            )
         if validating:
             _cross_validate(source, settings, folds or 5, options, find_C=find_C)
             return
-        progress = training_progress(
-            settings.tol, options.max_time, n_problems, quiet=options.silent
-        )
-        with progress as observer:
+        title = "class {}" if len(source.labels) > 1 else "training"
+        with training_progress(title, quiet=options.silent) as observer:
             settings = replace(settings, observers=[observer])
             fitted = fit_model(source, settings, witness=options.witness)
             stop_before_first(fitted.results)
@@ -147,15 +136,12 @@ def command(
     seconds, compiled = time.perf_counter() - began, seconds_compiled() - compiled
     if options.as_json:
         put_json({
-            "model": output,
-            "met": fitted.met,
+            "model": output, "met": fitted.met,
             "certificates": certificates_as_json(fitted.model),
             "passes": [result.passes for result in fitted.results],
             "reasons": [result.reason for result in fitted.results],
-            "solver": fitted.model.parameters["solver"],
-            "seconds": seconds,
-            "seconds_to_read": read_seconds,
-            "seconds_to_compile": compiled,
+            "solver": fitted.model.parameters["solver"], "seconds": seconds,
+            "seconds_to_read": read_seconds, "seconds_to_compile": compiled,
         })  # fmt: skip
     elif not options.quiet:
         parts = f"{read_seconds:.1f} s to read"
@@ -182,6 +168,7 @@ def _cross_validate(
 
 
 def _summarise(fitted: Fit, output: str, seconds: str) -> None:
+    from certsvm.report.fit import problem_of
     from certsvm.training.history import shown_passes
 
     model = fitted.model
@@ -193,6 +180,5 @@ def _summarise(fitted: Fit, output: str, seconds: str) -> None:
         if not certificate.met:
             passes = shown_passes(result.passes)
             click.echo(f"{prefix}{result.reason} after {passes} of {result.solver}")
-    passes = shown_passes(model.parameters["passes"])
-    problem, solver = model.certificates[0].problem, model.parameters["solver"]
-    click.echo(f"{output}{problem}; {passes} of {solver}, {seconds}")
+    passes, solver = shown_passes(model.parameters["passes"]), model.parameters["solver"]
+    click.echo(f"{output}{problem_of(model)}; {passes} of {solver}, {seconds}")
