@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sys
 import warnings
@@ -14,6 +15,7 @@ import click
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import printable
+from certsvm.cli import say
 from certsvm.cli.interrupts import INTERRUPTED
 
 REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, PIPE_CLOSED = 1, 2, 3, 4, 141
@@ -104,10 +106,8 @@ def _require_address_space() -> None:
     limits = limits_of_process()
     for option, left in limits.items():
         if left < (least := _LEAST_ADDRESS_SPACE[option]):
-            raise BadInput(
-                f"the libraries alone need {least / 1e6:.0f} MB of memory, and this process may "
-                f"have {left / 1e6:.0f} MB more (ulimit {option})"
-            )
+            need = f"the libraries alone need {least / 1e6:.0f} MB of memory, and"
+            raise BadInput(f"{need} ulimit {option} leaves {left / 1e6:.0f} MB to this process")
     if limits:
         # OpenBLAS reserves address space for each of its threads, of which training uses one.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -140,13 +140,6 @@ def app() -> None:
     """  # noqa: D301
 
 
-def say(text: str) -> None:
-    """Print to standard error, if it is open."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        # click would write past a live line, and into it.
-        print(printable(text, keep="\n"), file=sys.stderr, flush=True)
-
-
 def facts(thing: Any, names: str) -> dict[str, Any]:
     """Attributes of an object by their names, for JSON."""
     return {name: getattr(thing, name) for name in names.split()}
@@ -162,6 +155,4 @@ def _finite(value: Any) -> Any:
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

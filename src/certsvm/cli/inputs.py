@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certsvm.cli.app import BadInput, facts, say
+from certsvm.cli import say
+from certsvm.cli.app import BadInput, facts
 from certsvm.cli.options import Options
 from certsvm.cli.progress import watch_compilation
 
@@ -104,6 +105,8 @@ def is_model(path: str) -> bool:
     """Whether a file is a model of certsvm or liblinear, by its first bytes."""
     from certsvm.files.container import is_container
 
+    if path == "-":
+        return False
     with open(path, "rb") as file:
         start = file.read(64)
     return start.startswith(_LIBLINEAR) or is_container(start)

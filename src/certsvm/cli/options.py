@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -28,9 +29,7 @@ Decorator = Callable[[Command], Command]
 class FiniteFloat(click.FloatRange):
     """A number in a range; NaN and infinity are in none."""
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
         """Parse the value of an option."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
@@ -38,15 +37,11 @@ class FiniteFloat(click.FloatRange):
         return number
 
 
-POSITIVE, NOT_NEGATIVE = FiniteFloat(min=0, min_open=True), FiniteFloat(min=0)
+# Types of options: also functions, whose errors click prints with the option's name.
+POSITIVE, NOT_NEGATIVE, COUNT = FiniteFloat(0, min_open=True), FiniteFloat(0), click.IntRange(1)
 OUTPUT_FILE = click.Path(dir_okay=False)
-_LOSSES = {
-    "hinge": "hinge", "squared_hinge": "squared_hinge",
-    "1": "squared_hinge", "2": "squared_hinge", "3": "hinge",
-}  # fmt: skip
-
-
-# Types of options: functions whose errors click prints with the option's name.
+_LIBLINEAR_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
+_LOSSES = ("hinge", "squared_hinge", *_LIBLINEAR_LOSSES)
 
 
 def size(text: str) -> int:
@@ -63,7 +58,7 @@ def loss(text: str) -> str:
     """The name of a loss, which may be given by liblinear's number."""
     if text not in _LOSSES:
         raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, _LOSSES))}")
-    return _LOSSES[text]
+    return _LIBLINEAR_LOSSES.get(text, text)
 
 
 def _separator(text: str) -> str:
@@ -78,23 +73,20 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(next(csv.reader([text], skipinitialspace=True), ()))
 
 
-def _names_of_all(context: Any, parameter: Any, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    return tuple(name for names in given for name in names)
-
-
-def _option(*names: str, default: Any = None, **attributes: Any) -> Any:
-    """A field with this default, and the option of click that sets it."""
+def _option(*texts: str, default: Any = None, **attributes: Any) -> Any:
+    """A field with this default, and the option of click that sets it: its names, and its help."""
+    *names, attributes["help"] = texts
     attributes |= {"names": names, "default": default, "show_default": bool(default)}
     return field(default=default, metadata=attributes)
 
 
-def _flag(*names: str, help: str) -> Any:
-    return _option(*names, default=False, is_flag=True, help=help)
-
-
-def _columns(name: str, help: str) -> Any:
-    how = {"metavar": "NAME,...", "multiple": True, "type": _names, "callback": _names_of_all}
-    return _option(name, default=(), help=help, **how)
+_name = functools.partial(_option, metavar="NAME")
+_count = functools.partial(_option, metavar="N", type=COUNT)
+_flag = functools.partial(_option, default=False, is_flag=True)
+_columns = functools.partial(
+    _option, default=(), metavar="NAME,...", multiple=True, type=_names,
+    callback=lambda context, parameter, given: tuple(itertools.chain(*given)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -103,91 +95,70 @@ class Options:
 
     # How to read a data file.
     zero_based: bool | None = _option(
-        "--zero-based/--one-based",
-        help="Whether indices in libsvm text count from 0 or 1; detected by default.",
+        "--zero-based/--one-based", "Where indices in libsvm text begin; detected by default."
     )
-    n_features: int | None = _option(
-        "--features", type=click.IntRange(min=1), metavar="N",
-        help="Number of columns of libsvm text; by default the largest index.")  # fmt: skip
-    float32: bool = _flag("--float32", help="Keep values in single precision.")
-    label: str | None = _option(
-        "--label", metavar="NAME",
-        help='Column of labels of a table; by default "label" or the last.')  # fmt: skip
-    weight: str | None = _option("--weight", metavar="NAME", help="Column of weights of a table.")
+    n_features: int | None = _count("--features", "Columns of libsvm text; by default as found.")
+    float32: bool = _flag("--float32", "Keep values in single precision.")
+    label: str | None = _name("--label", 'Column of labels; by default "label" or the last.')
+    weight: str | None = _name("--weight", "Column of weights of a table.")
     header: bool | None = _option(
         "--header/--no-header",
-        help="Whether CSV begins with a line of names, as it does by default; without one, columns "
-             "are called f0, f1, ...")  # fmt: skip
+        "Whether CSV begins with a line of names, as by default; columns are else f0, f1, ...",
+    )
     separator: str | None = _option(
-        "--separator", type=_separator, metavar="CHARACTER",
-        help='Between values of CSV: ";", "tab" or another; by default comma, tab or semicolon, '
-             "whichever the first line has most of.")  # fmt: skip
+        "--separator", 'Between values of CSV: ";", "tab" or another; by default comma, tab or '
+        "semicolon, whichever the first line has most of.",
+        type=_separator, metavar="CHARACTER")  # fmt: skip
     categorical: bool = _flag(
-        "--categorical",
-        help="Make columns of strings of a table one-hot: a column NAME=VALUE of zeros and ones "
-             "for each value. The model encodes other files in the same way.")  # fmt: skip
-    drop: tuple[str, ...] = _columns(
-        "--drop", "Columns of a table to leave out (repeatable; in quotes, as in CSV, if a name "
-                  "has commas).")  # fmt: skip
-    columns: tuple[str, ...] = _columns(
-        "--columns", "The columns of a table to train on; by default all others."
-    )
+        "--categorical", "Make columns of strings of a table one-hot: a column NAME=VALUE of zeros "
+        "and ones for each value. The model encodes other files in the same way.")  # fmt: skip
+    drop: tuple[str, ...] = _columns("--drop", "Columns to leave out, quoted as in CSV.")
+    columns: tuple[str, ...] = _columns("--columns", "Columns to train on; by default all others.")
     ignore: tuple[str, ...] = _columns(
-        "--ignore", "Columns of a table, or of a file converted from one, to leave out "
-                    "(repeatable). Others that the model does not use are an error.")  # fmt: skip
+        "--ignore", "Columns of a table, or of a file converted from one, to leave out. Others "
+        "that the model does not use are an error.")  # fmt: skip
     # What to minimise, and how accurately.
-    C: float = _option(
-        "-c", "--C", default=1.0, type=POSITIVE, help="Weight of the loss against the penalty."
-    )
+    C: float = _option("-c", "--C", "Weight of the loss.", default=1.0, type=POSITIVE)
     C_range: tuple[float, float] = _option(
-        "--range", default=(1e-3, 1e2), nargs=2, type=POSITIVE, metavar="LOW HIGH",
-        help="The lowest and the highest C.")  # fmt: skip
+        "--range", "The lowest and the highest C.", default=(1e-3, 1e2), nargs=2, type=POSITIVE,
+        metavar="LOW HIGH")  # fmt: skip
     tol: float | None = _option(
-        "-e", "--tol", type=NOT_NEGATIVE, metavar="EPS",
-        help="Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt; by default "
-             f"{DEFAULT_TOL:g}, and {COARSE_TOL:g} for streams, clusters and ranges of C. (Not "
-             "liblinear's -e, which says nothing of the objective.)")  # fmt: skip
-    loss: str = _option(
-        "-s", "--loss", default="hinge", type=loss, metavar="NAME",
-        help="The loss of a row, hinge or squared_hinge, also by liblinear's number: 3 is the "
-             "hinge, 1 and 2 its square.")  # fmt: skip
+        "-e", "--tol", "Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt; by default "
+        f"{DEFAULT_TOL:g}, and {COARSE_TOL:g} for streams, clusters and ranges of C. (Not "
+        "liblinear's -e, which says nothing of the objective.)",
+        type=NOT_NEGATIVE, metavar="EPS")  # fmt: skip
+    loss: str = _name(
+        "-s", "--loss", "The loss of a row: hinge (liblinear's 3) or squared_hinge (its 1 and 2).",
+        default="hinge", type=loss)  # fmt: skip
     bias: float = _option(
-        "-B", "--bias", default=-1.0, type=FiniteFloat(min=-1), metavar="HEIGHT",
-        help="Learn an intercept, as the weight of a constant column of this height; by default "
-             "there is none (in Python, LinearSVC has one of height 1).")  # fmt: skip
+        "-B", "--bias", "Learn an intercept, as the weight of a constant column of this height; by "
+        "default there is none (in Python, LinearSVC has one of height 1).",
+        default=-1.0, type=FiniteFloat(min=-1), metavar="HEIGHT")  # fmt: skip
     free_intercept: bool = _flag(
-        "-R", "--free-intercept", help="With -B: leave the intercept out of the penalty."
+        "-R", "--free-intercept", "With -B: leave the intercept out of the penalty."
     )
     weights: tuple[str, ...] = _option(
-        "-w", "--class-weight", default=(), multiple=True, metavar="LABEL=W",
-        help='Multiply the weights of a class; "balanced" gives them the same total.')  # fmt: skip
+        "-w", "--class-weight", "Multiply the weights of a class (repeatable); balanced gives all "
+        "classes the same total.", default=(), multiple=True, metavar="LABEL=W")  # fmt: skip
     # How.
-    solver: str = _option(
-        "--solver", default="auto", metavar="NAME",
-        help="auto, working-set, newton, dcd, block-dcd, ... (compare runs several).")  # fmt: skip
-    max_iter: int = _option(
-        "--max-iter", default=1000, type=click.IntRange(min=1),
-        help="Limit on passes over the data, for each class of each fit.")  # fmt: skip
+    solver: str = _name(
+        "--solver", "auto, working-set, newton, dcd, block-dcd, ... (compare runs several).",
+        default="auto")  # fmt: skip
+    max_iter: int = _count("--max-iter", "Limit on passes, for each class and fit.", default=1000)
     max_time: float | None = _option(
-        "--max-time", type=NOT_NEGATIVE, metavar="SECONDS",
-        help="Limit in seconds, for each class of each fit; for the whole `select`.")  # fmt: skip
-    seed: int = _option(
-        "--seed", default=0, type=click.IntRange(min=0),
-        help="Seed of the random orders, and of folds.")  # fmt: skip
-    n_jobs: int | None = _option(
-        "--n-jobs", type=click.IntRange(min=1), help="Threads; by default one per processor."
-    )
-    witness: bool = _flag(
-        "--witness",
-        help="Write MODEL.witness, from which `verify` recomputes the dual bound.")  # fmt: skip
+        "--max-time", "Limit in seconds, for each class of each fit; for the whole `select`.",
+        type=NOT_NEGATIVE, metavar="SECONDS")  # fmt: skip
+    seed: int = _option("--seed", "Of orders, and folds.", default=0, type=click.IntRange(0))
+    n_jobs: int | None = _count("--n-jobs", "Threads; by default one per processor.")
+    witness: bool = _flag("--witness", "Write MODEL.witness, by which `verify` recomputes L.")
     memory: int | None = _option(
-        "--memory", type=size, metavar="SIZE",
-        help="Memory that this process may use, such as 500M. Larger data are streamed from disk "
-             "in each pass (needs a file made by `certsvm convert`).")  # fmt: skip
-    stream: bool = _flag("--stream", help="Stream a converted file even if it fits in memory.")
+        "--memory", "Memory that this process may use, such as 500M. Larger data are streamed from "
+        "disk in each pass (needs a file made by `certsvm convert`).",
+        type=size, metavar="SIZE")  # fmt: skip
+    stream: bool = _flag("--stream", "Stream a converted file even if it fits in memory.")
     # What to print.
-    as_json: bool = _flag("--json", help="Put the result on standard output as JSON.")
-    quiet: bool = _flag("-q", "--quiet", help="Show no progress and no summary.")
+    as_json: bool = _flag("--json", "Put the result on standard output as JSON.")
+    quiet: bool = _flag("-q", "--quiet", "Show no progress and no summary.")
 
     def __post_init__(self) -> None:
         if self.free_intercept and not self.bias > 0.0:
@@ -257,34 +228,42 @@ STREAM = ("witness", "memory", "stream")
 OUTPUT = ("as_json", "quiet")
 
 
-def shared(*options: str | Decorator, **defaults: Any) -> Decorator:
-    """Declare options: shared ones by name, whose values the command gets as one object.
+_ARGUMENTS = {
+    "MODEL": click.argument("model", type=click.Path(True, dir_okay=False)),
+    "FILE": click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True)),
+    "OUTPUT": click.argument("output", type=OUTPUT_FILE),
+}
 
-    The keywords are defaults of shared options that are the command's own.
+
+def command(
+    *parameters: str | Decorator, cls: type[click.Command] = click.Command, **defaults: Any
+) -> Callable[[Command], click.Command]:
+    """Declare a command by its parameters, of which those that commands share are named.
+
+    The command gets the values of shared options as one ``Options``, first. The keywords are
+    defaults of shared options that are the command's own.
     """
 
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_options(**given: Any) -> Any:
+    def decorate(function: Command) -> click.Command:
+        @functools.wraps(function)
+        def called(**given: Any) -> Any:
             options = Options(**{name: given.pop(name) for name in given.keys() & _FIELDS.keys()})
-            return command(options, **given)
+            return function(options, **given)
 
-        made: Command = with_options
-        for option in reversed(options):
-            if isinstance(option, str):
-                attributes = dict(_FIELDS[option])
-                attributes["default"] = defaults.get(option, attributes["default"])
-                option = click.option(*attributes.pop("names"), option, **attributes)
-            made = option(made)
-        return made
+        made: Command = called
+        for parameter in reversed(parameters):
+            made = (_shared(parameter, defaults) if isinstance(parameter, str) else parameter)(made)
+        return click.command(cls=cls)(made)
 
     return decorate
 
 
-def file_argument(name: str, *, required: bool = True, stdin: bool = True) -> Decorator:
-    """A file that exists, or "-"."""
-    kind = click.Path(exists=True, dir_okay=False, allow_dash=stdin)
-    return click.argument(name, type=kind, required=required)
+def _shared(name: str, defaults: Mapping[str, Any]) -> Decorator:
+    if name in _ARGUMENTS:
+        return _ARGUMENTS[name]
+    attributes = dict(_FIELDS[name])
+    attributes["default"] = defaults.get(name, attributes["default"])
+    return click.option(*attributes.pop("names"), name, **attributes)
 
 
 def check_together(excluded: Mapping[str, Sequence[str]], needed: Mapping[str, str]) -> None:
@@ -299,16 +278,14 @@ def check_together(excluded: Mapping[str, Sequence[str]], needed: Mapping[str, s
     """
     context = click.get_current_context()
     flags = {
-        p.name: p.human_readable_name if isinstance(p, click.Argument) else max(p.opts, key=len)
+        str(p.name): max(p.opts, key=len) if isinstance(p, click.Option) else p.human_readable_name
         for p in context.command.params
     }
-    given = {
-        name for name in flags
-        if context.get_parameter_source(str(name)) is ParameterSource.COMMANDLINE
-    }  # fmt: skip
-    for name, others in excluded.items():
-        if name in given and (wrong := given.intersection(others)):
-            raise click.UsageError(f"{flags[min(wrong)]} does not go with {flags[name]}")
-    for name, other in needed.items():
-        if name in given and other not in given:
-            raise click.UsageError(f"{flags[name]} goes with {flags[other]} only")
+    source = {name: context.get_parameter_source(name) for name in flags}
+    given = {name for name in flags if source[name] is ParameterSource.COMMANDLINE}
+    for name in given & excluded.keys():
+        for other in sorted(given.intersection(excluded[name])):
+            raise click.UsageError(f"{flags[other]} does not go with {flags[name]}")
+    for name in given & needed.keys():
+        if needed[name] not in given:
+            raise click.UsageError(f"{flags[name]} goes with {flags[needed[name]]} only")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from certsvm.certificates.certificate import tidy
-from certsvm.cli.app import say
+from certsvm.cli import say
 
 if TYPE_CHECKING:
     from certsvm.training.result import Callback, Observer, Progress
@@ -98,24 +98,15 @@ def training_progress(title: str = "{}", *, quiet: bool) -> Iterator[Observer]:
 def _clock() -> Any:
     from numba.core import event
 
-    class Clock(event.Listener):  # type: ignore[misc]
+    class Clock(event.TimingListener):  # type: ignore[misc]
         quiet, said = False, False
-        depth, began, seconds = 0, 0.0, 0.0
 
         def on_start(self, event: Any) -> None:
-            # One kernel may need others.
-            if self.depth == 0:
-                self.began = time.perf_counter()
+            super().on_start(event)
+            if not (self.quiet or self.said):
                 kept = event.data["dispatcher"].stats.cache_path is not None
-                if not (self.quiet or self.said):
-                    say(f"compiling kernels, {'once' if kept else f'in every run: {UNKEPT}'}")
-                    self.said = True
-            self.depth += 1
-
-        def on_end(self, event: Any) -> None:
-            self.depth -= 1
-            if self.depth == 0:
-                self.seconds += time.perf_counter() - self.began
+                say(f"compiling kernels, {'once' if kept else f'in every run: {UNKEPT}'}")
+                self.said = True
 
     clock = Clock()
     event.register("numba:compile", clock)
@@ -129,4 +120,5 @@ def watch_compilation(*, quiet: bool) -> None:
 
 def seconds_compiled() -> float:
     """How long this process has compiled since it is watched."""
-    return float(_clock().seconds)
+    clock = _clock()
+    return float(clock.duration) if clock.done else 0.0

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certsvm.certificates.certificate import COARSE_TOL, tidy
-from certsvm.cli.app import BadInput, say
+from certsvm.cli import say
+from certsvm.cli.app import BadInput
 from certsvm.cli.inputs import kind_of, load
 from certsvm.cli.interrupts import stoppable
 from certsvm.cli.options import Options

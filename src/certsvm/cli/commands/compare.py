@@ -14,9 +14,8 @@ from certsvm.cli.progress import training_progress
 from certsvm.cli.sources import known_label
 
 
-@click.command()
-@o.file_argument("file")
-@o.shared(
+@o.command(
+    "FILE",
     click.option("--solvers", metavar="A,B,...",
                  help="Names of the solvers; by default those of auto,dcd,ocas,sgd-m that minimise "
                       "this objective."),

@@ -9,7 +9,8 @@ import tempfile
 
 import click
 
-from certsvm.cli.app import BadInput, app, say
+from certsvm.cli import say
+from certsvm.cli.app import BadInput, app
 from certsvm.cli.progress import UNKEPT, seconds_compiled, watch_compilation
 
 # Rows, columns, and the share of values that are not zero: each makes other kernels run.

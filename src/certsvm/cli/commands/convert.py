@@ -15,10 +15,8 @@ from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import live_lines, watch_compilation
 
 
-@click.command()
-@o.file_argument("file")
-@click.argument("output", type=o.OUTPUT_FILE)
-@o.shared(
+@o.command(
+    "FILE", "OUTPUT",
     click.option("--memory", type=o.size, default="1G", show_default=True, metavar="SIZE",
                  help="Memory that this process may use, and training from OUTPUT later."),
     click.option("--block-size", type=o.size, metavar="SIZE",
@@ -71,10 +69,8 @@ def convert_command(
         )
 
 
-@click.command()
-@o.file_argument("file")
-@click.argument("output", type=o.OUTPUT_FILE)
-@o.shared(
+@o.command(
+    "FILE", "OUTPUT",
     click.option("--standardize", is_flag=True,
                  help="Divide each column by its standard deviation; of a table without one-hot "
                       "columns, subtract its mean before."),

@@ -10,15 +10,13 @@ import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import inputs
+from certsvm.cli import options as o
 from certsvm.cli.app import put_json
-from certsvm.cli.options import OUTPUT_FILE, TRAINING_DATA, Options, file_argument, shared
 from certsvm.cli.outputs import require_outputs
 
 
-@click.command()
-@file_argument("file", stdin=False)
-@shared(*TRAINING_DATA, "as_json")
-def info_command(options: Options, file: str) -> None:
+@o.command("FILE", *o.TRAINING_DATA, "as_json")
+def info_command(options: o.Options, file: str) -> None:
     """Describe FILE: a model, or a data file, of which every row is read and checked."""
     if inputs.is_model(file):
         options.reading("model")
@@ -42,7 +40,7 @@ def info_command(options: Options, file: str) -> None:
         click.echo(text)
 
 
-def _about_data(file: str, options: Options) -> tuple[dict[str, Any], str]:
+def _about_data(file: str, options: o.Options) -> tuple[dict[str, Any], str]:
     import numpy as np
 
     rows = columns = values = 0
@@ -69,10 +67,8 @@ def _about_data(file: str, options: Options) -> tuple[dict[str, Any], str]:
     return content, "\n".join(lines)
 
 
-@click.command()
-@file_argument("model", stdin=False)
-@click.argument("output", type=OUTPUT_FILE)
-def export_command(model: str, output: str) -> None:
+@o.command("MODEL", "OUTPUT")
+def export_command(options: o.Options, model: str, output: str) -> None:
     """Write MODEL as liblinear's text to OUTPUT, for liblinear's `predict`.
 
     Labels must be integers. The certificates are lost.
@@ -84,17 +80,15 @@ def export_command(model: str, output: str) -> None:
     click.echo(f"{output}: a text model for liblinear")
 
 
-@click.command()
-@file_argument("text", stdin=False)
-@click.argument("output", type=OUTPUT_FILE)
-def import_command(text: str, output: str) -> None:
-    """Write liblinear's text model TEXT as a certsvm model to OUTPUT.
+@o.command("MODEL", "OUTPUT")
+def import_command(options: o.Options, model: str, output: str) -> None:
+    """Write MODEL, which is liblinear's text, as a certsvm model to OUTPUT.
 
     It predicts the same labels. It has no certificate.
     """
     from certsvm.files import load_liblinear
 
-    require_outputs([text], model=output)
-    model = load_liblinear(text)
-    model.save(output)
-    click.echo(str(model))
+    require_outputs([model], model=output)
+    imported = load_liblinear(model)
+    imported.save(output)
+    click.echo(str(imported))

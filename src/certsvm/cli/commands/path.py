@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from certsvm.fitting.path import PathProgress, Trace
 
 
-@click.command()
-@o.file_argument("file")
-@o.shared(
-    "C_range", *o.FIT,
+@o.command(
+    "FILE", "C_range", *o.FIT,
     click.option("-o", "--output", metavar="FOLDER", type=click.Path(file_okay=False),
                  help="Folder for the models at the fitted values, which is made if needed: "
                       "C=0.1.model, ..."),
@@ -129,10 +127,8 @@ def _summarise_path(trace: Trace, seconds: float) -> None:
     click.echo(f"{proved}; {len(trace.knots)} fits in {seconds:.1f} s")
 
 
-@click.command()
-@o.file_argument("file")
-@o.shared(
-    "C_range", *o.FIT,
+@o.command(
+    "FILE", "C_range", *o.FIT,
     click.option("--certify", type=o.FiniteFloat(min=0, min_open=True, max=1), metavar="EPS",
                  help="Prove that no C in the range, fitted or not, has a cross-validation error "
                       "lower by more than EPS (0.01 is one percentage point)."),

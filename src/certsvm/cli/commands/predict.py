@@ -16,7 +16,8 @@ import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
-from certsvm.cli.app import BadInput, put_json, say
+from certsvm.cli import say
+from certsvm.cli.app import BadInput, put_json
 from certsvm.cli.inputs import ModelRows, load_model, rows_for
 from certsvm.cli.outputs import require_outputs
 
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
 _MOST_BYTES = 1 << 26
 
 
-@click.command()
-@o.file_argument("model", stdin=False)
-@o.file_argument("file")
-@o.shared(
+@o.command(
+    "MODEL", "FILE",
     click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
                  help="File for the labels; standard output by default."),
     click.option("--scores", is_flag=True,
@@ -83,10 +82,7 @@ def _opened(output: str) -> Any:
     return atomic_write(output, "w")
 
 
-@click.command()
-@o.file_argument("model", stdin=False)
-@o.file_argument("file")
-@o.shared(*o.DATA, "ignore", "as_json")
+@o.command("MODEL", "FILE", *o.DATA, "ignore", "as_json")
 def evaluate_command(options: o.Options, model: str, file: str) -> None:
     """Measure how well MODEL predicts the labels of FILE ("-" is standard input).
 
@@ -187,11 +183,11 @@ def _measures(confusion: Any) -> dict[str, Any]:
     }
 
 
-@click.command()
-@o.file_argument("model", stdin=False)
-@o.file_argument("file", required=False)
-@click.option("-o", "--output", metavar="PAGE", help="The page to write [default: MODEL.html].")
-@o.shared(*o.DATA, "ignore")
+@o.command(
+    "MODEL", click.argument("file", type=click.Path(exists=True, dir_okay=False), required=False),
+    click.option("-o", "--output", metavar="PAGE", help="The page; MODEL.html by default."),
+    *o.DATA, "ignore",
+)  # fmt: skip
 def report_command(options: o.Options, model: str, file: str | None, output: str | None) -> None:
     """Write a page about MODEL, to be opened in a browser: what is proved, and what it says.
 

@@ -13,7 +13,8 @@ import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
-from certsvm.cli.app import NOT_MET, BadInput, facts, put_json, say
+from certsvm.cli import say
+from certsvm.cli.app import NOT_MET, BadInput, facts, put_json
 from certsvm.cli.inputs import certificates_as_json, positive_classes
 from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.outputs import require_outputs
@@ -46,10 +47,9 @@ class TrainCommand(click.Command):
         return super().parse_args(ctx, translated)
 
 
-@click.command(cls=TrainCommand)
-@click.argument("file", type=click.Path(exists=True, allow_dash=True))
-@click.argument("model", type=o.OUTPUT_FILE, required=False)
-@o.shared(
+@o.command(
+    click.argument("file", type=click.Path(exists=True, allow_dash=True)),
+    click.argument("model", type=o.OUTPUT_FILE, required=False),
     click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
                  help="File for the model; by default FILE.model in this folder."),
     "C", *o.FIT,
@@ -72,7 +72,7 @@ class TrainCommand(click.Command):
     click.option("--deadline", type=o.POSITIVE, metavar="SECONDS", default=60.0,
                  help="With --dask: the cluster counts as lost if no task finishes for this long; "
                       "60 by default."),
-    *o.TRAINING_DATA, *o.OUTPUT,
+    *o.TRAINING_DATA, *o.OUTPUT, cls=TrainCommand,
 )  # fmt: skip
 def train_command(
     options: o.Options, file: str, model: str | None, output: str | None, folds: int | None,

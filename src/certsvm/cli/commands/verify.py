@@ -14,10 +14,8 @@ from certsvm.cli.inputs import certificates_as_json, load_model, positive_classe
 from certsvm.cli.progress import watch_compilation
 
 
-@click.command()
-@o.file_argument("model", stdin=False)
-@o.file_argument("file")
-@o.shared(
+@o.command(
+    "MODEL", "FILE",
     click.option("--exact", is_flag=True,
                  help="Compute with integers of any length, which leaves nothing undecided and "
                       "takes some microseconds for each value and class."),
@@ -81,10 +79,8 @@ def _as_json(verification: Any) -> dict[str, Any]:
     return told
 
 
-@click.command()
-@o.file_argument("model", stdin=False)
-@o.file_argument("file")
-@o.shared(
+@o.command(
+    "MODEL", "FILE",
     click.option("-c", "--C", "asked_C", type=o.POSITIVE,
                  help="Weight of the loss; by default the model's. liblinear's text has none."),
     click.option("-s", "--loss", "asked_loss", type=o.loss, metavar="NAME",
