@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import sys
@@ -145,14 +144,10 @@ def facts(thing: Any, names: str) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in names.split()}
 
 
-def put_json(content: dict[str, Any]) -> None:
-    """Print an object to standard output; NaN and infinity become null."""
-    click.echo(json.dumps(_finite(content), allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
+def without_infinities(value: Any) -> Any:
+    """The value for JSON, which has no NaN and no infinity: they become null."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: without_infinities(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [without_infinities(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

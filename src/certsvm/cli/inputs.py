@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from certsvm.cli import say
 from certsvm.cli.app import BadInput, facts
 from certsvm.cli.options import Options
+from certsvm.cli.outputs import kind_at
 from certsvm.cli.progress import watch_compilation
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from certsvm.files.columns import Columns
 
 _BLOCK_BYTES = 16_000_000
-_LIBLINEAR = b"solver_type"
 
 
 def kind_of(path: str) -> str:
@@ -41,15 +41,15 @@ def name_of(path: str) -> str:
     return "standard input" if path == "-" else str(Path(path))
 
 
-def source_of(path: str) -> Any:
-    """The path, or standard input for "-"."""
-    return sys.stdin.buffer if path == "-" else path
-
-
-def say_notes(path: str, notes: Sequence[str]) -> None:
+def tell(path: str, *notes: str) -> None:
     """Print remarks about a file."""
     for note in notes:
         say(f"{name_of(path)}: {note}")
+
+
+def source_of(path: str) -> Any:
+    """The path, or standard input for "-"."""
+    return sys.stdin.buffer if path == "-" else path
 
 
 def opened(path: str, options: Options, **more: Any) -> Any:
@@ -91,41 +91,28 @@ def load(path: str, options: Options, **more: Any) -> tuple[Batch, dict[str, Any
 
         how = options.reading("text") | {"dtype": options.dtype, "n_jobs": options.n_jobs or 0}
         text = read_libsvm(source_of(path), **how)
-        say_notes(path, text.notes)
+        tell(path, *text.notes)
         return Batch(text.X, text.y), {"origin": {"zero_based": text.zero_based}}
     file = opened(path, options, **more)
-    say_notes(path, getattr(file, "notes", ()))
-    rows = joined(list(batches_of(file, options)))
-    if unseen := getattr(file, "unseen", None):
-        say_notes(path, [f"{unseen.total()} values were not seen before; they count as none"])
+    tell(path, *getattr(file, "notes", ()))
+    unseen: Any = getattr(file, "unseen", Counter())
+    rows = joined(list(_told(path, batches_of(file, options), unseen)))
     return rows, {"feature_names": file.feature_names, "origin": file.origin}
 
 
 def is_model(path: str) -> bool:
     """Whether a file is a model of certsvm or liblinear, by its first bytes."""
-    from certsvm.files.container import is_container
-
-    if path == "-":
-        return False
-    with open(path, "rb") as file:
-        start = file.read(64)
-    return start.startswith(_LIBLINEAR) or is_container(start)
+    return path != "-" and kind_at(path) in ("model", "text model")
 
 
-def load_model(path: str, data: str | None = None, *, with_witness: bool = False) -> Model:
-    """A model of certsvm or liblinear, optionally with the witness beside it, if there is one.
-
-    ``data`` is the other file of the command, in case that the two were swapped.
-    """
+def load_model(path: str, *, with_witness: bool = False) -> Model:
+    """A model of certsvm or liblinear, optionally with the witness beside it, if there is one."""
     from certsvm.files import Model, load_liblinear, witness_path
 
     if not is_model(path):
-        swapped = data is not None and data != "-" and is_model(data)
-        what = f", and {data} is one:" if swapped else ". `certsvm train` makes one."
-        raise BadInput(f"{path} is not a model{what} MODEL comes first, then FILE.")
-    with open(path, "rb") as file:
-        if file.read(len(_LIBLINEAR)) == _LIBLINEAR:
-            return load_liblinear(path)
+        raise BadInput(f"{path} is not a model, as `certsvm train` makes it: MODEL comes first")
+    if kind_at(path) == "text model":
+        return load_liblinear(path)
     return Model.load(path, witness=with_witness and Path(witness_path(path)).exists())
 
 
@@ -183,15 +170,11 @@ class ModelRows:
 
     def as_json(self) -> dict[str, Any]:
         """What was read, with all names."""
-        told: dict[str, Any] = {
-            "file": name_of(self.path), "rows": self.n_rows, "label": None, "weight": None,
-            "model_label": None, "n_columns": self.n_columns, "columns": [], "ignored": [],
-        }  # fmt: skip
+        told = facts(self, "n_columns model_label") | {"file": name_of(self.path)}
+        told |= {"rows": self.n_rows, "label": None, "weight": None, "columns": [], "ignored": []}
         if self.columns is not None:
-            told |= facts(self.columns, "weight ignored") | {
-                "label": self.columns.label or None, "model_label": self.model_label,
-                "columns": self.columns.features.columns,
-            }  # fmt: skip
+            told |= facts(self.columns, "weight ignored") | {"label": self.columns.label or None}
+            told["columns"] = self.columns.features.columns
         return told
 
     @property
@@ -199,9 +182,10 @@ class ModelRows:
         """The column of labels; and what the model says, if that was decisive or is another."""
         if self.columns is None or not self.columns.label:
             return None
+        said = " (as the model says)" if self.believed else ""
         if self.model_label not in (None, self.columns.label):
-            return f"{self.columns.label!r} (the model says {self.model_label!r})"
-        return f"{self.columns.label!r}" + (" (as the model says)" if self.believed else "")
+            said = f" (the model says {self.model_label!r})"
+        return f"{self.columns.label!r}{said}"
 
     def __str__(self) -> str:
         from certsvm.matrices import listed
@@ -250,36 +234,40 @@ def rows_for(
     kind, named = kind_of(path), model.parameters.get("label")
     named = named if isinstance(named, str) else None
     roles = _roles_of(model) | {"ignore": options.ignore, "complete": complete}
-    if kind == "text" and options.zero_based is None:
-        options = replace(options, zero_based=model.parameters.get("zero_based") is True)
-    rows, columns = ModelRows(path, model.n_features), None
-    if kind == "table":
+    rows = ModelRows(path, model.n_features)
+    if kind == "text":
+        if options.zero_based is None:
+            options = replace(options, zero_based=model.parameters.get("zero_based") is True)
+        file = opened(path, options)
+    elif kind == "table":
         try:
-            chosen = {} if exact else {"usual_label": named}
-            file = columns = opened(path, options, **roles, **chosen)
+            file = rows.columns = opened(
+                path, options, **roles, **({} if exact else {"usual_label": named})
+            )
         except ValueError as error:
             if exact and named not in (None, options.label):
                 more = f"The model says that the labels are in {named!r} (--label)."
                 raise BadInput(f"{str(error).removesuffix('.')}. {more}") from None
             raise
+        rows.believed = not exact and options.label is None and file.label == named is not None
     else:
         file = opened(path, options)
-        columns = _columns_of(file, roles) if kind == "blocks" else None
+        rows.columns = _columns_of(file, roles)
+    columns = rows.columns
     if columns is not None:
         if columns.recoded and (exact or kind == "blocks"):
             raise BadInput(
                 f"{path}: column {columns.recoded[0]!r} holds numbers, and the model has made its "
                 "values one-hot: it was trained on other data"
             )
-        believed = kind == "table" and options.label is None and not exact
-        believed &= columns.label == named is not None
-        rows = ModelRows(path, len(columns.features.columns), columns, named, believed)
-    batches = batches_of(file, options)
-    unseen: Counter[str] = file.unseen if kind == "table" else Counter()
-    if kind != "table":
+        rows.n_columns, rows.model_label = len(columns.features.columns), named
+    rows.batches, unseen = batches_of(file, options), Counter[str]()
+    if kind == "table":
+        unseen = file.unseen
+    else:
         base = int(kind == "text" and not options.zero_based)
-        batches = _with_features(model, file, columns, batches, base, unseen)
-    rows.batches = _told(path, batches, unseen, exact=exact)
+        rows.batches = _with_features(model, file, columns, rows.batches, base, unseen)
+    rows.batches = _told(path, rows.batches, unseen, exact=exact)
     return rows
 
 
@@ -360,22 +348,21 @@ def _with_features(
 
 
 def _told(
-    path: str, batches: Iterable[Batch], unseen: Counter[str], *, exact: bool
+    path: str, batches: Iterable[Batch], unseen: Counter[str], *, exact: bool = False
 ) -> Iterator[Batch]:
     """The batches; values that the model has not seen are reported, or are an error."""
     from certsvm.matrices import listed
 
     def told() -> str:
         where = f" (in {listed([*unseen])})" if all(unseen) else ""
-        values = _counted(unseen.total(), "value")
-        return f"{name_of(path)}: {values} of features that the model has not seen{where}"
+        return f"{_counted(unseen.total(), 'value')} of features that the model has not seen{where}"
 
     for batch in batches:
         if exact and unseen:
             raise BadInput(
-                f"{told()}: it was not trained on this file. (If only the count of features "
-                "differs, say --zero-based or --one-based.)"
+                f"{name_of(path)}: {told()}: it was not trained on this file. (If only the count "
+                "of features differs, say --zero-based or --one-based.)"
             )
         yield batch
     if unseen:
-        say(f"{told()} were left out")
+        tell(path, f"{told()} were left out")

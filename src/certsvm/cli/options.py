@@ -8,16 +8,17 @@ from __future__ import annotations
 import csv
 import functools
 import itertools
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
 
 from certsvm.certificates.certificate import COARSE_TOL, DEFAULT_TOL
-from certsvm.cli.app import BadInput
+from certsvm.cli.app import BadInput, without_infinities
 
 if TYPE_CHECKING:
     from certsvm.training.settings import Settings
@@ -175,6 +176,14 @@ class Options:
     def dtype(self) -> str:
         """Type of the values."""
         return "float32" if self.float32 else "float64"
+
+    def answer(self, told: Mapping[str, Any], text: object, code: int = 0) -> NoReturn:
+        """End the command: print what is told as JSON, if asked to, or as text."""
+        if self.as_json:
+            click.echo(json.dumps(without_infinities(told), allow_nan=False))
+        elif not self.quiet:
+            click.echo(str(text))
+        raise SystemExit(code)
 
     def reading(self, kind: str) -> dict[str, Any]:
         """Arguments for the reader of "text" or of a "table"; of other kinds there are none.

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certsvm.certificates.certificate import COARSE_TOL, tidy
-from certsvm.cli import say
 from certsvm.cli.app import BadInput
 from certsvm.cli.inputs import kind_of, load
 from certsvm.cli.interrupts import stoppable
@@ -63,7 +62,7 @@ def opened_source(
                     begun("reading")
                     rows, facts = load(file, options)
                 source = MemorySource(*rows, intercept_scaling=options.intercept_scaling, **facts)
-        source.set_class_weight(parse_class_weights(options.weights, source.classes))
+        source.set_class_weight(_class_weights(options.weights, source.classes))
         if options.tol is None and not isinstance(source, MemorySource):
             settings = replace(settings, tol=COARSE_TOL)
         yield source, replace(settings, stop=stack.enter_context(stoppable()))
@@ -74,16 +73,12 @@ def _must_stream(file: str, options: Options) -> bool:
     from certsvm.files.memory import left_of
     from certsvm.problem.memory_limits import physical_memory
 
-    kind, limit = kind_of(file), options.memory
-    share, needed = int(_SHARE_OF_MEMORY * physical_memory()), _in_memory(file, kind)
-    if kind == "blocks":
-        return options.stream or needed > (share if limit is None else limit)
-    if options.stream:
+    kind = kind_of(file)
+    if kind != "blocks" and options.stream:
         raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
-    if limit is None and share < needed < math.inf:
-        # The estimate is from above, and there may be swap.
-        say(f"{file} may not fit in memory; `certsvm convert` makes a file that is streamed")
-    if limit is not None and needed > limit:
+    limit = int(_SHARE_OF_MEMORY * physical_memory()) if options.memory is None else options.memory
+    exceeds = _in_memory(file, kind) > limit
+    if kind != "blocks" and exceeds and options.memory is not None:
         # With less, it cannot be converted either.
         left_of(limit)
         output = shlex.quote(os.path.basename(file) + ".arrow")
@@ -91,7 +86,7 @@ def _must_stream(file: str, options: Options) -> bool:
             f"{file} may need more than {limit / 1e6:.0f} MB in memory. Convert it first: certsvm "
             f"convert {shlex.quote(file)} {output} --memory {limit // 10**6}M"
         )
-    return False
+    return kind == "blocks" and (options.stream or exceeds)
 
 
 def _in_memory(path: str, kind: str) -> float:
@@ -167,8 +162,8 @@ def _on_cluster(file: str, options: Options, address: str, deadline: float) -> I
 
     options.reading("blocks")
     where: dict[str, Any] = {"address": address, "timeout": deadline}
-    kind, _, number = address.partition(":")
-    if kind == "local":
+    if address.startswith("local:"):
+        number = address.removeprefix("local:")
         if not (number.isdigit() and int(number) > 0):
             raise BadInput(f"--dask {address}: write local:N, with N processes")
         # Any free port; without an address, a port in use is warned of.
@@ -206,7 +201,7 @@ def cross_validated(
         return CrossValidation(folds, settings, **options).run(Cs)
 
 
-def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
+def _class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
     """Class weights from ``LABEL=W`` each, or ``balanced``; labels get the type of the classes."""
     if list(texts) == ["balanced"]:
         return "balanced"
@@ -224,12 +219,13 @@ def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWei
 
 def known_label(name: str, classes: NDArray[Any], option: str) -> Any:
     """The class that is written so; raises if there is none."""
+    from certsvm.files.model import listing
+
     known = {tidy(label): label for label in classes.tolist()}
-    label = tidy(name)
+    name = tidy(name)
     if classes.dtype.kind in "fiub":
         with contextlib.suppress(ValueError):
-            label = tidy(float(name))
-    if label not in known:
-        shown = ", ".join(sorted(known)[:20])
-        raise BadInput(f"{option}: there is no class {name}; there are {shown}")
-    return known[label]
+            name = tidy(float(name))
+    if name not in known:
+        raise BadInput(f"{option}: there is no class {name}; there are {listing(sorted(known))}")
+    return known[name]

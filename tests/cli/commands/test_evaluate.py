@@ -61,7 +61,7 @@ def test_the_share_of_sure_predictions(tmp_path: Path) -> None:
     run(
         "train", "data", "-q", "-o", "far", "-c", 100, "--tol", 2, "--solver", "sgd-s", cwd=tmp_path
     )
-    assert "a tighter --tol" in run("evaluate", "far", "new", cwd=tmp_path).out
+    assert "(a tighter --tol" in run("evaluate", "far", "new", cwd=tmp_path).out
     # Without a certificate there is nothing to say.
     replace(model, certificates=()).save(tmp_path / "bare.model")
     assert run("evaluate", "bare.model", "new", "--json", cwd=tmp_path).json["stability"] is None

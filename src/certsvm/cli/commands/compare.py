@@ -6,7 +6,7 @@ import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
-from certsvm.cli.app import BadInput, facts, put_json
+from certsvm.cli.app import BadInput, facts
 from certsvm.cli.inputs import load, name_of
 from certsvm.cli.interrupts import stoppable
 from certsvm.cli.outputs import require_outputs
@@ -66,7 +66,4 @@ def compare_command(
         )  # fmt: skip
         if plot is not None:
             result.plot(plot)
-    if options.as_json:
-        put_json(facts(result, "table dual primal"))
-    else:
-        click.echo(str(result))
+    options.answer(facts(result, "table dual primal"), result)

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from certsvm.cli import options as o
-from certsvm.cli.app import BadInput, put_json
-from certsvm.cli.inputs import kind_of, load, say_notes, source_of
+from certsvm.cli.app import BadInput
+from certsvm.cli.inputs import kind_of, load, source_of, tell
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import live_lines, watch_compilation
 
@@ -59,14 +59,12 @@ def convert_command(
             seed=options.seed, report=lambda what, n_rows: show(f"{n_rows:,} rows {what}"),
             dtype=options.dtype, **options.reading(kind),
         )  # fmt: skip
-    if options.as_json:
-        put_json(asdict(summary) | {"output": output, "notes": notes})
-    elif not options.quiet:
-        say_notes(file, notes)
-        click.echo(
-            f"{output}: {summary.n_rows:,} rows, {summary.n_columns:,} columns, "
-            f"{summary.n_values:,} values, {os.path.getsize(output) / 1e6:,.1f} MB"
-        )
+    if not options.silent:
+        tell(file, *notes)
+    told = asdict(summary) | {"output": output, "notes": notes}
+    size = f"{summary.n_values:,} values, {os.path.getsize(output) / 1e6:,.1f} MB"
+    text = f"{output}: {summary.n_rows:,} rows, {summary.n_columns:,} columns, {size}"
+    options.answer(told, text)
 
 
 @o.command(

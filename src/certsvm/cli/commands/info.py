@@ -11,7 +11,7 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import inputs
 from certsvm.cli import options as o
-from certsvm.cli.app import put_json
+from certsvm.cli.app import facts
 from certsvm.cli.outputs import require_outputs
 
 
@@ -21,23 +21,17 @@ def info_command(options: o.Options, file: str) -> None:
     if inputs.is_model(file):
         options.reading("model")
         model = inputs.load_model(file)
-        content = {
-            "classes": model.classes.tolist(),
-            "features": model.n_features,
+        told = facts(model, "parameters") | {
+            "classes": model.classes.tolist(), "features": model.n_features,
             "certificates": inputs.certificates_as_json(model),
-            "parameters": model.parameters,
             "fingerprint": None if model.fingerprint is None else asdict(model.fingerprint),
             "certsvm": model.certsvm_version,
-        }
+        }  # fmt: skip
         text = str(model)
         if model.certificates:
             text += "\nso says the file; `certsvm verify` recomputes it from the data"
-    else:
-        content, text = _about_data(file, options)
-    if options.as_json:
-        put_json(content)
-    else:
-        click.echo(text)
+        options.answer(told, text)
+    options.answer(*_about_data(file, options))
 
 
 def _about_data(file: str, options: o.Options) -> tuple[dict[str, Any], str]:
@@ -58,13 +52,11 @@ def _about_data(file: str, options: o.Options) -> tuple[dict[str, Any], str]:
     if getattr(reader, "zero_based", False):
         kind += ", zero-based"
     columns = getattr(reader, "n_columns", columns)
-    content = {
-        "kind": kind, "rows": rows, "columns": columns, "values": values, "classes": classes
-    }  # fmt: skip
+    told = {"kind": kind, "rows": rows, "columns": columns, "values": values, "classes": classes}
     share = f"{100 * values / max(1, rows * columns):.3g} % of all"
     lines = [f"{kind}: {rows:,} rows, {columns:,} columns, {values:,} values ({share})"]
     lines += [f"class {name}: {count:,} rows" for name, count in classes.items()]
-    return content, "\n".join(lines)
+    return told, "\n".join(lines)
 
 
 @o.command("MODEL", "OUTPUT")

@@ -12,7 +12,7 @@ import click
 
 from certsvm.certificates.certificate import COARSE_TOL, percent, percentage_points
 from certsvm.cli import options as o
-from certsvm.cli.app import NOT_MET, facts, put_json
+from certsvm.cli.app import NOT_MET, facts
 from certsvm.cli.inputs import certificates_as_json
 from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.outputs import require_outputs
@@ -85,22 +85,19 @@ def path_command(
             written.append(os.path.join(str(output), f"C={C!r}.model"))
             model_of(source, at_C, results).save(written[-1])
     seconds = time.perf_counter() - began
-    if options.as_json:
-        fits = [
-            {
-                "C": knot.C, "proved_gap": knot.gap, "gap_up_to_next": gap,
-                "passes": max(result.passes for result in knot.results),
-            }
-            for knot, gap in zip(trace.knots, [*trace.gaps, None], strict=True)
-        ]  # fmt: skip
-        told = facts(trace, "met tol proved_up_to worst_gap") | {"range": list(trace.C_range)}
-        put_json({**told, "fits": fits, "models": written, "seconds": seconds})
-    elif not options.quiet:
-        _summarise_path(trace, seconds)
-        if written:
-            click.echo(f"{len(written)} models in {output}")
-    if not trace.met:
-        raise SystemExit(NOT_MET)
+    text = _summary_of_path(trace, seconds)
+    if written:
+        text += f"\n{len(written)} models in {output}"
+    fits = [
+        {
+            "C": knot.C, "proved_gap": knot.gap, "gap_up_to_next": gap,
+            "passes": max(result.passes for result in knot.results),
+        }
+        for knot, gap in zip(trace.knots, [*trace.gaps, None], strict=True)
+    ]  # fmt: skip
+    told = facts(trace, "met tol proved_up_to worst_gap") | {"range": list(trace.C_range)}
+    told |= {"fits": fits, "models": written, "seconds": seconds}
+    options.answer(told, text, 0 if trace.met else NOT_MET)
 
 
 def _described(progress: PathProgress) -> str:
@@ -110,12 +107,12 @@ def _described(progress: PathProgress) -> str:
     return f"fit {progress.n_fits}, at C = {progress.C:.4g}; {proved}, largest gap {gap}"
 
 
-def _summarise_path(trace: Trace, seconds: float) -> None:
-    click.echo(f"{'C':>12}  {'primal':>12}  {'dual':>12}  {'gap':>10}  gap up to the next C")
+def _summary_of_path(trace: Trace, seconds: float) -> str:
+    lines = [f"{'C':>12}  {'primal':>12}  {'dual':>12}  {'gap':>10}  gap up to the next C"]
     for knot, between in zip(trace.knots, [*map(percent, trace.gaps), ""], strict=True):
         worst = max((r.certificate for r in knot.results), key=lambda c: c.proved_gap)
         numbers = f"{knot.C:12.6g}  {worst.primal:12.6g}  {worst.dual:12.6g}"
-        click.echo(f"{numbers}  {percent(worst.proved_gap):>10}  {between}")
+        lines.append(f"{numbers}  {percent(worst.proved_gap):>10}  {between}")
     (low, high), end, tol = trace.C_range, trace.proved_up_to, percent(trace.tol)
     if trace.met:
         gap = percent(trace.worst_gap)
@@ -124,7 +121,7 @@ def _summarise_path(trace: Trace, seconds: float) -> None:
         proved = f"{tol} is not proved for every C from {low:g} to {high:g}, nor at C = {low:g}"
     else:
         proved = f"{tol} is proved from C = {low:g} up to C = {end:g}, not up to {high:g}"
-    click.echo(f"{proved}; {len(trace.knots)} fits in {seconds:.1f} s")
+    return "\n".join([*lines, f"{proved}; {len(trace.knots)} fits in {seconds:.1f} s"])
 
 
 @o.command(
@@ -181,41 +178,31 @@ def select_command(
         if plot is not None:
             search.curve.plot(plot)
     seconds = time.perf_counter() - began
-    if options.as_json:
-        values_tried = [facts(search.values[C], "C error scores") for C in sorted(search.values)]
-        told = facts(search.best, "C error") | {"values": values_tried, "seconds": seconds}
-        if certify is not None:
-            curve = facts(search.curve, "edges lower upper").items()
-            told |= facts(search, "certified reason")
-            told |= {"certify": certify, "error_bound": search.bound}
-            told["curve"] = {name: array.tolist() for name, array in curve}
-        if fitted is not None:
-            told |= {"model": output, "met": fitted.met}
-            told["certificates"] = certificates_as_json(fitted.model)
-        put_json(told)
-    elif not options.quiet:
-        _summarise_choice(search, certify, seconds)
-        for certificate in fitted.model.certificates if fitted is not None else ():
-            click.echo(f"{output}: {certificate}")
-    proved = certify is None or search.certified
-    if not (proved and (fitted is None or fitted.met)):
-        raise SystemExit(NOT_MET)
+    tried = [facts(search.values[C], "C error scores") for C in sorted(search.values)]
+    told = facts(search.best, "C error") | {"values": tried, "seconds": seconds}
+    if certify is not None:
+        curve = facts(search.curve, "edges lower upper").items()
+        told |= {"certify": certify, "error_bound": search.bound}
+        told |= facts(search, "certified reason")
+        told["curve"] = {name: array.tolist() for name, array in curve}
+    text, met = _summary_of_choice(search, certify, seconds), certify is None or search.certified
+    if fitted is not None:
+        met &= fitted.met
+        certificates = certificates_as_json(fitted.model)
+        told |= {"model": output, "met": fitted.met, "certificates": certificates}
+        text = "\n".join([text, *(f"{output}: {c}" for c in fitted.model.certificates)])
+    options.answer(told, text, 0 if met else NOT_MET)
 
 
-def _summarise_choice(search: CrossValidation, certify: float | None, seconds: float) -> None:
-    # As many digits as tell different errors apart.
-    best, errors = search.best, {round(value.error, 9) for value in search.values.values()}
-    forms = (f"{{:.{digits}%}}" for digits in range(2, 8))
-    shown = next(form for form in forms if len(set(map(form.format, errors))) == len(errors))
-    click.echo(f"{'C':>12}  error of cross-validation")
+def _summary_of_choice(search: CrossValidation, certify: float | None, seconds: float) -> str:
+    best, lines = search.best, [f"{'C':>12}  error of cross-validation"]
     for C in sorted(search.values):
-        star = "  *" if best.C == C else ""
-        click.echo(f"{C:12.6g}  {shown.format(search.values[C].error)}{star}")
-    click.echo(f"C = {best.C:g}, error {shown.format(best.error)}; {seconds:.1f} s")
+        lines.append(f"{C:12.6g}  {search.values[C].error:.4%}{'  *' if best.C == C else ''}")
+    lines.append(f"C = {best.C:g}, error {best.error:.4%}; {seconds:.1f} s")
     if certify is not None:
         points = percentage_points(certify)
         verdict = f": C is within {points} of the best, proved"
         if not search.certified:
             verdict = f", proved; {points} are not proved: {search.reason}"
-        bound = f"{100 * search.bound:.4g} %"
-        click.echo(f"no C in the range has an error below {bound}{verdict}")
+        lines.append(f"no C in the range has an error below {100 * search.bound:.4g} %{verdict}")
+    return "\n".join(lines)

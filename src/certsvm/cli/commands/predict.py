@@ -17,7 +17,7 @@ import click
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli import say
-from certsvm.cli.app import BadInput, put_json
+from certsvm.cli.app import BadInput
 from certsvm.cli.inputs import ModelRows, load_model, rows_for
 from certsvm.cli.outputs import require_outputs
 
@@ -51,7 +51,7 @@ def predict_command(options: o.Options, model: str, file: str, output: str, scor
     certsvm predict a9a.model a9a.t -o predictions.txt
     zcat new.gz | certsvm predict a9a.model - --scores
     """  # noqa: D301
-    trained = load_model(model, file)
+    trained = load_model(model)
     require_outputs([model, file], predictions=output)
     rows, right, labelled = rows_for(trained, file, options), 0, True
     with _opened(output) as out:
@@ -97,34 +97,26 @@ def evaluate_command(options: o.Options, model: str, file: str) -> None:
     \b
     certsvm evaluate a9a.model a9a.t
     """  # noqa: D301
-    rows, evaluation = _evaluated(load_model(model, file), file, options)
+    rows, evaluation = _evaluated(load_model(model), file, options)
     result, stability = _measures(evaluation.confusion), evaluation.stability
-    if options.as_json:
-        more = {"rows": rows.n_rows, "stability": stability, "data": rows.as_json()}
-        put_json(result | more)
-        return
     accuracy, balanced = result["accuracy"], result["balanced_accuracy"]
-    click.echo(f"accuracy {accuracy:.4%}, balanced {balanced:.4%}, {rows.n_rows} rows")
+    lines = [f"accuracy {accuracy:.4%}, balanced {balanced:.4%}, {rows.n_rows} rows"]
     if stability is not None:
         # Rounded down: it is a claim.
-        share = math.floor(stability * 1e6) / 1e6
-        told = f"more training could not flip {share:.4%} of the predictions, by its certificate"
-        if share == 0.0:
-            told = "more training could flip any prediction, as far as its certificate tells: a "
-            told += "tighter --tol would prove more, or scaled columns (certsvm scale)"
-        click.echo(told)
+        share = f"{math.floor(stability * 1e6) / 1e6:.4%}"
+        more = "" if stability > 0.0 else " (a tighter --tol, or scaled columns, would prove more)"
+        lines.append(
+            f"more training could not flip {share} of the predictions, by its certificate{more}"
+        )
     width = max(len(name) for name in result["classes"])
     unit = "in weight" if rows.columns is not None and rows.columns.weight else "rows"
     for name, of_class in result["classes"].items():
-        precision, recall = (
-            "none" if share is None else f"{share:.4%}"
-            for share in (of_class["precision"], of_class["recall"])
-        )
-        click.echo(
-            f"class {name:>{width}}: precision {precision}, recall {recall}, "
-            f"{of_class['weight']:g} {unit}"
-        )
-    click.echo(str(rows))
+        shares = (of_class["precision"], of_class["recall"])
+        precision, recall = ("none" if share is None else f"{share:.4%}" for share in shares)
+        measured = f"precision {precision}, recall {recall}, {of_class['weight']:g} {unit}"
+        lines.append(f"class {name:>{width}}: {measured}")
+    told = result | {"rows": rows.n_rows, "stability": stability, "data": rows.as_json()}
+    options.answer(told, "\n".join([*lines, str(rows)]))
 
 
 def _evaluated(model: Model, file: str, options: o.Options) -> tuple[ModelRows, Evaluation]:
@@ -206,7 +198,7 @@ def report_command(options: o.Options, model: str, file: str | None, output: str
 
     page = output or f"{model}.html"
     require_outputs([model, file], page=page)
-    trained, evaluation = load_model(model, file), None
+    trained, evaluation = load_model(model), None
     if file is not None:
         rows, evaluation = _evaluated(trained, file, options)
         say(str(rows))

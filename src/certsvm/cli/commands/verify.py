@@ -9,7 +9,7 @@ import click
 
 from certsvm.certificates.certificate import DEFAULT_TOL, tidy
 from certsvm.cli import options as o
-from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, facts, put_json
+from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, facts
 from certsvm.cli.inputs import certificates_as_json, load_model, positive_classes, rows_for
 from certsvm.cli.progress import watch_compilation
 
@@ -41,7 +41,7 @@ def verify_command(options: o.Options, model: str, file: str, exact: bool) -> No
     from certsvm.report.fit import problem_of
     from certsvm.verification import verify as v
 
-    trained = load_model(model, file, with_witness=True)
+    trained = load_model(model, with_witness=True)
     rows = rows_for(trained, file, options, complete=True, exact=True)
     report = v.verify_model(trained, rows, exact=exact)
     code, meaning = {
@@ -56,13 +56,9 @@ def verify_command(options: o.Options, model: str, file: str, exact: bool) -> No
         v.REFUTED: (REFUTED, "REFUTED: the certificate is not true of these data"),
     }[report.verdict]  # fmt: skip
     problem = problem_of(trained)
-    if options.as_json:
-        problems = [_as_json(verification) for verification in report]
-        verdict = facts(report, "verdict ok dual_verified same_data")
-        put_json({"problem": problem, "data": rows.as_json(), **verdict, "problems": problems})
-    else:
-        click.echo(f"{problem}\n{rows}\n{report}\n{meaning}")
-    raise SystemExit(code)
+    told = facts(report, "verdict ok dual_verified same_data")
+    told |= {"problem": problem, "data": rows.as_json(), "problems": [*map(_as_json, report)]}
+    options.answer(told, f"{problem}\n{rows}\n{report}\n{meaning}", code)
 
 
 def _as_json(verification: Any) -> dict[str, Any]:
@@ -115,7 +111,7 @@ def bound_command(
     from certsvm.report.fit import problem_of
 
     watch_compilation(quiet=options.silent)
-    trained = load_model(model, file)
+    trained = load_model(model)
     rows = rows_for(trained, file, options, complete=True, exact=True)
     X, y, weights = joined(list(rows))
     proved = bound(
@@ -127,12 +123,8 @@ def bound_command(
     certificates = tuple(proved) if isinstance(proved, list) else (proved,)
     judged = replace(trained, certificates=certificates)
     problem, met = problem_of(judged), all(c.met for c in certificates)
-    if options.as_json:
-        told = certificates_as_json(judged)
-        put_json({"problem": problem, "data": rows.as_json(), "met": met, "certificates": told})
-    else:
-        click.echo(f"{problem}\n{rows}")
-        for label, certificate in zip(positive_classes(trained), certificates, strict=True):
-            click.echo(f"class {tidy(label)}: {certificate}")
-    if not met:
-        raise SystemExit(NOT_MET)
+    told = {"problem": problem, "data": rows.as_json(), "met": met}
+    told["certificates"] = certificates_as_json(judged)
+    pairs = zip(positive_classes(judged), certificates, strict=True)
+    lines = [f"class {tidy(label)}: {certificate}" for label, certificate in pairs]
+    options.answer(told, "\n".join([problem, str(rows), *lines]), 0 if met else NOT_MET)
