@@ -20,6 +20,7 @@ from certsvm.cli.outputs import kind_at
 from certsvm.cli.progress import watch_compilation
 
 if TYPE_CHECKING:
+    from certsvm.certificates.certificate import Certificate
     from certsvm.files import Model
     from certsvm.files.batch import Batch
     from certsvm.files.columns import Columns
@@ -120,14 +121,13 @@ def certificates_as_json(model: Model) -> list[dict[str, Any]]:
     """The certificate of each problem, as a dict."""
     return [
         {"class": label, **asdict(certificate)} | facts(certificate, "relative_gap proved_gap met")
-        for label, certificate in zip(positive_classes(model), model.certificates, strict=False)
+        for label, certificate in certified(model)
     ]
 
 
-def positive_classes(model: Model) -> list[Any]:
-    """The class on the positive side of each problem."""
-    classes: list[Any] = model.classes.tolist()
-    return classes[1:] if model.n_problems == 1 else classes
+def certified(model: Model) -> list[tuple[Any, Certificate]]:
+    """The class on the positive side of each problem, with its certificate."""
+    return list(zip(model.classes[-model.n_problems :].tolist(), model.certificates, strict=False))
 
 
 @dataclass

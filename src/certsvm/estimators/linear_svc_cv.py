@@ -31,9 +31,7 @@ from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, Fold, values_in
-from certsvm.report.fit import fit_parts
-from certsvm.report.page import PageFile, page, write_page
-from certsvm.report.range import choice_parts
+from certsvm.report import PageFile, choice_parts, fit_parts, page, write_page
 from certsvm.solvers import Solver
 from certsvm.training.result import Result
 

@@ -20,13 +20,10 @@ from certsvm.cli.progress import live_lines, watch_compilation
     click.option("--memory", type=o.size, default="1G", show_default=True, metavar="SIZE",
                  help="Memory that this process may use, and training from OUTPUT later."),
     click.option("--block-size", type=o.size, metavar="SIZE",
-                 help="Size of a block; training holds two in memory. By default up to 16M, as "
-                      "the memory allows."),
+                 help="Size of a block; training holds two in memory. By default up to 16M."),
     click.option("--keep-order", is_flag=True,
                  help="Do not shuffle the rows. Training needs a random order."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
-                 help="Seed of the order."),
-    *o.TRAINING_DATA, *o.OUTPUT,
+    "seed", *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
 def convert_command(
     options: o.Options, file: str, output: str, block_size: int | None, keep_order: bool
@@ -49,8 +46,7 @@ def convert_command(
     if kind == "blocks":
         raise BadInput(f"{file} is an Arrow file already")
     require_outputs([file], converted_file=output)
-    if kind == "text":
-        watch_compilation(quiet=options.silent)
+    watch_compilation(quiet=options.silent)
     with live_lines(quiet=options.silent) as begun:
         show = begun("converting")
         summary, notes = convert(

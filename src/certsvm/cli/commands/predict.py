@@ -23,7 +23,7 @@ from certsvm.cli.outputs import require_outputs
 
 if TYPE_CHECKING:
     from certsvm.files import Model
-    from certsvm.report.fit import Evaluation
+    from certsvm.report import Evaluation
 
 # Of a model and its witness in a page.
 _MOST_BYTES = 1 << 26
@@ -124,7 +124,7 @@ def _evaluated(model: Model, file: str, options: o.Options) -> tuple[ModelRows, 
     import numpy as np
 
     from certsvm.files.model import listing
-    from certsvm.report.fit import Evaluation
+    from certsvm.report import Evaluation
     from certsvm.verification.optimum_intervals import unflippable
 
     rows = rows_for(model, file, options, complete=True)
@@ -193,8 +193,7 @@ def report_command(options: o.Options, model: str, file: str | None, output: str
     certsvm report a9a.model a9a.t
     """  # noqa: D301
     from certsvm.files import witness_path
-    from certsvm.report.fit import Fit, fit_report
-    from certsvm.report.page import write_page
+    from certsvm.report import Fit, fit_report, write_page
 
     page = output or f"{model}.html"
     require_outputs([model, file], page=page)

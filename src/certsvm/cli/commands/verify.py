@@ -10,7 +10,7 @@ import click
 from certsvm.certificates.certificate import DEFAULT_TOL, tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, facts
-from certsvm.cli.inputs import certificates_as_json, load_model, positive_classes, rows_for
+from certsvm.cli.inputs import certificates_as_json, certified, load_model, rows_for
 from certsvm.cli.progress import watch_compilation
 
 
@@ -38,7 +38,7 @@ def verify_command(options: o.Options, model: str, file: str, exact: bool) -> No
     double precision is not enough to tell; 2 bad usage or input.
     """
     from certsvm.files import witness_path
-    from certsvm.report.fit import problem_of
+    from certsvm.report import problem_of
     from certsvm.verification import verify as v
 
     trained = load_model(model, with_witness=True)
@@ -108,7 +108,7 @@ def bound_command(
     """  # noqa: D301
     from certsvm.files.batch import joined
     from certsvm.fitting.bound import bound
-    from certsvm.report.fit import problem_of
+    from certsvm.report import problem_of
 
     watch_compilation(quiet=options.silent)
     trained = load_model(model)
@@ -125,6 +125,5 @@ def bound_command(
     problem, met = problem_of(judged), all(c.met for c in certificates)
     told = {"problem": problem, "data": rows.as_json(), "met": met}
     told["certificates"] = certificates_as_json(judged)
-    pairs = zip(positive_classes(judged), certificates, strict=True)
-    lines = [f"class {tidy(label)}: {certificate}" for label, certificate in pairs]
+    lines = [f"class {tidy(label)}: {certificate}" for label, certificate in certified(judged)]
     options.answer(told, "\n".join([problem, str(rows), *lines]), 0 if met else NOT_MET)
