@@ -391,7 +391,7 @@ class Columns:
             taken |= dict.fromkeys(names, role)
         others = [name for name in self._types if name not in taken and name not in self._index]
         if complete and features is not None and others:
-            options = " ".join(f"--ignore {shlex.quote(name)}" for name in others[:_MOST_SHOWN])
+            options = " ".join(f"--ignore {_quoted(name)}" for name in others[:_MOST_SHOWN])
             options += " ..." if len(others) > _MOST_SHOWN else ""
             raise TableError(
                 f"{self._where} has columns that the model does not use: {listed(others)}. Leave "
@@ -442,7 +442,12 @@ class Columns:
 
 def _dropping(name: str) -> str:
     """How to leave a column out of training."""
-    return f"--drop {shlex.quote(name)}, or ignore=[{name!r}]"
+    return f"--drop {_quoted(name)}, or ignore=[{name!r}]"
+
+
+def _quoted(name: str) -> str:
+    """A name for the shell, where options take several with commas between them."""
+    return shlex.quote(f'"{name}"' if "," in name else name)
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:
