@@ -72,6 +72,14 @@ def run(*words: object, cwd: Path, stdin: bytes | None = None) -> Ran:
     return Ran(done.exit_code, done.stdout, done.stderr)
 
 
+def refuse(message: str, *words: object, cwd: Path) -> None:
+    """Run the command, which is to end with a message about bad usage or input."""
+    refused = run(*words, cwd=cwd)
+    assert refused.code == 2, refused.out
+    assert message in " ".join(refused.err.split())
+    assert "Traceback" not in refused.err
+
+
 def noisy(n_rows: int = 300, n_columns: int = 20, seed: int = 0, n_classes: int = 2) -> Any:
     """Sparse rows whose classes overlap, so that there is something to optimise."""
     rng = np.random.default_rng(seed)

@@ -293,7 +293,7 @@ def _columns_of(file: Any, roles: dict[str, Any]) -> Columns | None:
     summary = file.summary
     if summary.feature_names is None:
         if roles["ignore"]:
-            raise BadInput(f"columns without names cannot be ignored: {roles['ignore'][0]!r}")
+            raise BadInput(f"--ignore does not apply to {file.path}, whose columns have no names")
         return None
     # Without names in the model, each value of a one-hot column is a column.
     ours = Features.from_names(
