@@ -72,6 +72,13 @@ def run(*words: object, cwd: Path, stdin: bytes | None = None) -> Ran:
     return Ran(done.exit_code, done.stdout, done.stderr)
 
 
+def succeed(*words: object, cwd: Path) -> Ran:
+    """Run the command, which is to reach its end."""
+    done = run(*words, cwd=cwd)
+    assert done.code == 0, done.err
+    return done
+
+
 def refuse(message: str, *words: object, cwd: Path) -> None:
     """Run the command, which is to end with a message about bad usage or input."""
     refused = run(*words, cwd=cwd)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from certsvm import demo
-from tests.cli.running import run, run_process, write
+from tests.cli.running import run_process, succeed, write
 
 
 def test_compiling_is_said_once_and_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +60,7 @@ def test_the_demonstration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0)
     assert 0.4 < (y == 1).mean() < 0.6
     monkeypatch.setattr(demo, "text_like", lambda: (X, y))
-    shown = run("demo", cwd=tmp_path)
-    assert shown.code == 0
+    shown = succeed("demo", cwd=tmp_path)
     assert "target 1e-05 % met" in shown.err
     assert "certificate confirmed" in shown.out
     assert "SGDClassifier" in shown.out

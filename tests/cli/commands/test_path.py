@@ -8,7 +8,7 @@ import pytest
 
 from certsvm import LinearSVC, Model
 from certsvm.files import load_libsvm
-from tests.cli.running import run, write
+from tests.cli.running import run, succeed, write
 
 
 def test_the_full_round(tmp_path: Path) -> None:
@@ -25,8 +25,7 @@ def test_the_full_round(tmp_path: Path) -> None:
     assert 0.5 in Cs
     assert (Cs[0], Cs[-1]) == (0.01, 10.0)
     # The interpolated model is as any other: verified from the data alone, and it predicts.
-    verified = run("verify", "models/C=0.5.model", "data", cwd=tmp_path)
-    assert verified.code == 0
+    verified = succeed("verify", "models/C=0.5.model", "data", cwd=tmp_path)
     assert "confirmed: both halves" in verified.out
     assert run("evaluate", "models/C=0.5.model", "data", cwd=tmp_path).code == 0
     between = Model.load(tmp_path / "models" / "C=0.5.model")
@@ -35,8 +34,7 @@ def test_the_full_round(tmp_path: Path) -> None:
 
 def test_json(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    done = run("path", "data", "--range", 0.1, 10, "--json", cwd=tmp_path)
-    assert done.code == 0
+    done = succeed("path", "data", "--range", 0.1, 10, "--json", cwd=tmp_path)
     assert done.err == ""
     told = done.json
     assert told["met"]
@@ -90,8 +88,7 @@ def test_a_choice_with_a_proof(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     write(tmp_path / "data", n_rows=200)
     words = ["select", "data", "--range", 0.1, 10, "--certify", 0.2, "--folds", 3]
-    done = run(*words, "--plot", "p.png", cwd=tmp_path)
-    assert done.code == 0
+    done = succeed(*words, "--plot", "p.png", cwd=tmp_path)
     assert "C is within 20 percentage points of the best, proved" in done.out
     assert (tmp_path / "p.png").stat().st_size > 1000
     told = run(*words, "--json", cwd=tmp_path).json
@@ -112,15 +109,13 @@ def test_a_proof_that_is_not_reached(tmp_path: Path) -> None:
 
 def test_liblinears_letters(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    done = run("train", "data", "-v", 4, "-c", 0.5, cwd=tmp_path)
-    assert done.code == 0
+    done = succeed("train", "data", "-v", 4, "-c", 0.5, cwd=tmp_path)
     assert done.out.startswith("Cross Validation Accuracy = ")
     accuracy = float(done.out.split("=")[1].strip().removesuffix("%"))
     assert 50.0 < accuracy <= 100.0
     same = run("train", "data", "-v", 4, "-c", 0.5, "--json", cwd=tmp_path).json
     assert 100 * same["accuracy"] == pytest.approx(accuracy, abs=1e-3)
-    found = run("train", "data", "-C", cwd=tmp_path)
-    assert found.code == 0
+    found = succeed("train", "data", "-C", cwd=tmp_path)
     assert found.out.startswith("Best C = ")
     assert "CV accuracy = " in found.out
     values = run("train", "data", "-C", "-v", 3, "--json", cwd=tmp_path).json["values"]

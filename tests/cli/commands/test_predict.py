@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_support
 
 from certsvm import Certificate, Model
-from tests.cli.running import noisy, refuse, run, write
+from tests.cli.running import noisy, refuse, run, succeed, write
 from tests.report.browser import opened
 
 
@@ -215,8 +215,7 @@ def test_labels_of_other_data_are_refused(tmp_path: Path) -> None:
 def test_the_page_tells_what_is_proved(tmp_path: Path) -> None:
     write(tmp_path / "data", n_classes=3)
     run("train", "data", "-q", "--solver", "dcd", cwd=tmp_path)
-    made = run("report", "data.model", "data", cwd=tmp_path)
-    assert made.code == 0
+    made = succeed("report", "data.model", "data", cwd=tmp_path)
     assert made.out.strip() == "data.model.html"
     with opened(tmp_path / "data.model.html") as driver:
         text = driver.find_element("css selector", "body").text

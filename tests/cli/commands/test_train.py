@@ -14,14 +14,13 @@ from sklearn.svm import LinearSVC as LiblinearSVC
 from certsvm import LinearSVC, Model, verify_model
 from certsvm.files import load_libsvm, save_libsvm
 from certsvm.files.container import read_container, write_container
-from tests.cli.running import noisy, refuse, run, write
+from tests.cli.running import noisy, refuse, run, succeed, write
 
 
 def test_the_full_round(tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=400)
     write(tmp_path / "new", seed=1)
-    trained = run("train", "data", "-c", 2, "--tol", 1e-4, "--witness", "-B", 1, cwd=tmp_path)
-    assert trained.code == 0
+    trained = succeed("train", "data", "-c", 2, "--tol", 1e-4, "--witness", "-B", 1, cwd=tmp_path)
     assert "proved" in trained.out
     assert "data.model" in trained.out
     model = Model.load(tmp_path / "data.model", witness=True)
@@ -35,8 +34,7 @@ def test_the_full_round(tmp_path: Path) -> None:
     verified = run("verify", "data.model", "data", cwd=tmp_path)
     assert (verified.code, verified.out.splitlines()[-1][:9]) == (0, "confirmed")
 
-    predicted = run("predict", "data.model", "new", "-o", "out.txt", cwd=tmp_path)
-    assert predicted.code == 0
+    predicted = succeed("predict", "data.model", "new", "-o", "out.txt", cwd=tmp_path)
     X_new, y_new = load_libsvm(tmp_path / "new")
     labels = (tmp_path / "out.txt").read_text().splitlines()
     assert labels == [f"{label:g}" for label in model.predict(X_new)]
@@ -83,9 +81,8 @@ def test_a_target_that_is_not_reached(tmp_path: Path) -> None:
 
 def test_letters_of_liblinear(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    ours = run("train", "data", "-c", 3, "-e", 0.001, "-w1", 2, "-w-1", 0.5, "-B", 1, "-s", 3,
+    succeed("train", "data", "-c", 3, "-e", 0.001, "-w1", 2, "-w-1", 0.5, "-B", 1, "-s", 3,
                "-q", "-o", "a", cwd=tmp_path)  # fmt: skip
-    assert ours.code == 0
     run("train", "data", "--C", 3, "--tol", 0.001, "--class-weight", "1=2", "--class-weight",
         "-1=0.5", "--bias", 1, "-q", "-o", "b", cwd=tmp_path)  # fmt: skip
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -133,10 +130,7 @@ def test_a_label_for_each_row_is_no_class(kind: str, tmp_path: Path) -> None:
         lines = [f"{i} 1:{a!r}" for a, i in zip(frame["a"].tolist(), frame["id"], strict=True)]
         (tmp_path / "t.text").write_text("\n".join(lines) + "\n")
     for command in (["train", f"t.{kind}"], ["convert", f"t.{kind}", "t.arrow"]):
-        refused = run(*command, cwd=tmp_path)
-        assert refused.code == 2
-        assert "each of the 30 rows has a label of its own" in refused.err
-        assert "--label" in refused.err
+        refuse("each of the 30 rows has a label of its own", *command, cwd=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [f"t.{kind}"]
 
 

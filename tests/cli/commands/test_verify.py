@@ -12,7 +12,7 @@ import pytest
 from certsvm import Certificate, LinearSVC, Model, bound
 from certsvm.files import Witness, load_libsvm
 from certsvm.verification.fingerprint import Fingerprint
-from tests.cli.running import refuse, run, write
+from tests.cli.running import refuse, run, succeed, write
 from tests.files.hostile import hostile, rows, write_blocks
 
 
@@ -30,8 +30,7 @@ def test_the_problem_is_named(tmp_path: Path) -> None:
     write(tmp_path / "data")
     options = ["-c", 0.5, "-B", 1, "-s", 1, "-w1", 2]
     run("train", "data", *options, "-R", "--witness", "-q", cwd=tmp_path)
-    verified = run("verify", "data.model", "data", cwd=tmp_path)
-    assert verified.code == 0
+    verified = succeed("verify", "data.model", "data", cwd=tmp_path)
     expected = "C = 0.5, squared hinge loss, intercept without penalty, weights of classes 1, 2"
     assert verified.out.splitlines()[0] == expected
     run("train", "data", *options[:4], "-q", cwd=tmp_path)
@@ -123,10 +122,7 @@ def test_hostile_files_are_bad_input(tmp_path: Path) -> None:
     for name in chosen:
         words = [("verify", "model", name), ("evaluate", "model", name)]
         for command in [*words, ("train", name, "-o", "none")] if "-1" in name else words:
-            refused = run(*command, cwd=tmp_path)
-            assert refused.code == 2, command
-            assert files[tmp_path / name] in refused.err
-            assert "Traceback" not in refused.err
+            refuse(files[tmp_path / name], *command, cwd=tmp_path)
 
 
 @pytest.fixture
@@ -157,8 +153,7 @@ def test_the_model_does_not_choose_the_columns(table: Path, form: str) -> None:
     save_model(table, ["noise"])
     for command in ("verify", "evaluate"):
         refuse("does not use: 'good'", command, "m", form, cwd=table)
-    verified = run("verify", "m", form, "--ignore", "good", cwd=table)
-    assert verified.code == 0
+    verified = succeed("verify", "m", form, "--ignore", "good", cwd=table)
     assert "1 column used ('noise'), 1 ignored ('good')" in verified.out
     for name, message in (("bad", "no column 'bad'"), ("noise", "'noise'")):
         refuse(message, "verify", "m", form, "--ignore", "good", "--ignore", name, cwd=table)
@@ -181,8 +176,7 @@ def test_the_model_does_not_choose_the_label(table: Path) -> None:
     save_model(table, ["y"], "good")
     for command in ("verify", "evaluate"):
         refuse("column 'y' has the labels, the last one (--label", command, "m", "t.csv", cwd=table)
-    verified = run("verify", "m", "t.csv", "--label", "good", "--json", cwd=table)
-    assert verified.code == 0
+    verified = succeed("verify", "m", "t.csv", "--label", "good", "--json", cwd=table)
     assert verified.json["data"] == {
         "file": "t.csv", "rows": 60, "label": "good", "weight": None, "model_label": None,
         "n_columns": 1, "columns": ["y"], "ignored": [],
@@ -197,12 +191,10 @@ def test_weights_are_no_features(table: Path) -> None:
     refuse("column 'w' has the weights", "verify", "m", "t.csv", "--weight", "w", cwd=table)
     run("train", "t.csv", "--weight", "w", "--witness", "-q", "-o", "weighted", cwd=table)
     refuse("does not use: 'w'", "verify", "weighted", "t.csv", cwd=table)
-    verified = run("verify", "weighted", "t.csv", "--weight", "w", cwd=table)
-    assert verified.code == 0
+    verified = succeed("verify", "weighted", "t.csv", "--weight", "w", cwd=table)
     assert "labels in 'label'; weights in 'w'; 1 column used ('good')" in verified.out
     run("convert", "t.csv", "w.arrow", "--weight", "w", "--keep-order", "-q", cwd=table)
-    converted = run("verify", "weighted", "w.arrow", "--json", cwd=table)
-    assert converted.code == 0
+    converted = succeed("verify", "weighted", "w.arrow", "--json", cwd=table)
     data = converted.json["data"]
     assert (data["label"], data["weight"], data["columns"]) == ("label", "w", ["good"])
 
@@ -230,8 +222,7 @@ def test_a_model_without_names_has_no_say_either(table: Path) -> None:
     save_model(table, ["good", "noise"])
     replace(Model.load(table / "m", witness=True), feature_names=None).save(table / "m")
     for form in FORMS:
-        verified = run("verify", "m", form, cwd=table)
-        assert verified.code == 0
+        verified = succeed("verify", "m", form, cwd=table)
         assert "2 columns used ('good', 'noise'), none ignored" in verified.out
 
 
@@ -251,8 +242,7 @@ def test_a_model_of_liblinear(folder: Path) -> None:
     X, y = load_libsvm(folder / "data")[:2]
     expected = bound(Model.load(folder / "m"), X, y)
     for name in ("text", "imported"):
-        done = run("bound", name, "data", "-c", 0.3, "--json", cwd=folder)
-        assert done.code == 0
+        done = succeed("bound", name, "data", "-c", 0.3, "--json", cwd=folder)
         told = done.json
         assert told["met"]
         assert [c["class"] for c in told["certificates"]] == [0, 1, 2]
@@ -262,8 +252,7 @@ def test_a_model_of_liblinear(folder: Path) -> None:
 
 
 def test_other_objectives(folder: Path) -> None:
-    own = run("bound", "m", "data", cwd=folder)
-    assert own.code == 0
+    own = succeed("bound", "m", "data", cwd=folder)
     assert own.out.startswith("C = 0.3, hinge loss, intercept in the penalty (scaled by 1)")
     other = run("bound", "m", "data", "-c", 30, "-s", 1, "-R", cwd=folder)
     assert other.code == 3
