@@ -234,26 +234,12 @@ def rows_for(
     kind, named = kind_of(path), model.parameters.get("label")
     named = named if isinstance(named, str) else None
     roles = _roles_of(model) | {"ignore": options.ignore, "complete": complete}
-    rows = ModelRows(path, model.n_features)
-    if kind == "text":
-        if options.zero_based is None:
-            options = replace(options, zero_based=model.parameters.get("zero_based") is True)
-        file = opened(path, options)
-    elif kind == "table":
-        try:
-            file = rows.columns = opened(
-                path, options, **roles, **({} if exact else {"usual_label": named})
-            )
-        except ValueError as error:
-            if exact and named not in (None, options.label):
-                more = f"The model says that the labels are in {named!r} (--label)."
-                raise BadInput(f"{str(error).removesuffix('.')}. {more}") from None
-            raise
-        rows.believed = not exact and options.label is None and file.label == named is not None
-    else:
-        file = opened(path, options)
-        rows.columns = _columns_of(file, roles)
-    columns = rows.columns
+    if kind == "text" and options.zero_based is None:
+        options = replace(options, zero_based=model.parameters.get("zero_based") is True)
+    more = roles if exact else roles | {"usual_label": named}
+    file = opened(path, options, **more if kind == "table" else {})
+    columns = file if kind == "table" else _columns_of(file, roles) if kind == "blocks" else None
+    rows = ModelRows(path, model.n_features, columns)
     if columns is not None:
         if columns.recoded and (exact or kind == "blocks"):
             raise BadInput(
@@ -261,13 +247,15 @@ def rows_for(
                 "values one-hot: it was trained on other data"
             )
         rows.n_columns, rows.model_label = len(columns.features.columns), named
-    rows.batches, unseen = batches_of(file, options), Counter[str]()
+        rows.believed = kind == "table" and not exact and options.label is None
+        rows.believed &= columns.label == named is not None
+    batches, unseen = batches_of(file, options), Counter[str]()
     if kind == "table":
         unseen = file.unseen
     else:
         base = int(kind == "text" and not options.zero_based)
-        rows.batches = _with_features(model, file, columns, rows.batches, base, unseen)
-    rows.batches = _told(path, rows.batches, unseen, exact=exact)
+        batches = _with_features(model, file, columns, batches, base, unseen)
+    rows.batches = _told(path, batches, unseen, exact=exact)
     return rows
 
 
