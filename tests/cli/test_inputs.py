@@ -88,7 +88,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "options", [("--drop", "id", "--drop", "noise"), ("--columns", 'b, "a"')], ids=" ".join
+    "options",
+    [("--drop", "id", "--drop", "noise"), ("--drop", "id,noise"), ("--columns", 'b, "a"')],
+    ids=" ".join,
 )
 def test_columns_that_are_left_out(folder: Path, options: tuple[str, ...]) -> None:
     assert run("train", "t.csv", "--label", "y", "-o", "m", *options, cwd=folder).code == 0
@@ -99,7 +101,7 @@ def test_columns_that_are_left_out(folder: Path, options: tuple[str, ...]) -> No
     assert "'y' (as the model says)" in predicted.err
     for command in ("evaluate", "verify"):
         refuse("--ignore noise --ignore id", command, "m", "t.csv", "--label", "y", cwd=folder)
-    left_out = ("--ignore", "id", "--ignore", "noise")
+    left_out = ("--ignore", "id, noise")
     assert run("verify", "m", "t.csv", "--label", "y", *left_out, cwd=folder).code == 3
 
 
