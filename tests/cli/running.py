@@ -34,8 +34,13 @@ class Ran:
         return json.loads(self.out)
 
 
+def split(words: tuple[object, ...]) -> list[str]:
+    """The words of a command, which may also be a single text."""
+    return str(words[0]).split() if len(words) == 1 else [*map(str, words)]
+
+
 def arguments(*words: object) -> list[str]:
-    return [sys.executable, "-m", "certsvm.cli", *map(str, words)]
+    return [sys.executable, "-m", "certsvm.cli", *split(words)]
 
 
 def run_process(*words: object, cwd: Path, stdin: bytes | None = None, preexec: Any = None) -> Ran:
@@ -62,11 +67,12 @@ def run(*words: object, cwd: Path, stdin: bytes | None = None) -> Ran:
     """
     if stdin is not None:
         return run_process(*words, cwd=cwd, stdin=stdin)
-    if words[0] == "convert" and "--memory" not in words:
+    line = split(words)
+    if line[0] == "convert" and "--memory" not in line:
         # This process holds more than a command: what all tests before have loaded.
-        words = (*words, "--memory", "8G")
+        line += ["--memory", "8G"]
     with contextlib.chdir(cwd), warnings.catch_warnings():
-        done = CliRunner().invoke(app, list(map(str, words)))
+        done = CliRunner().invoke(app, line)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return Ran(done.exit_code, done.stdout, done.stderr)

@@ -62,13 +62,7 @@ def test_zero_based_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["predict", "verify", "evaluate"])
 def test_data_in_place_of_a_model(command: str, tmp_path: Path) -> None:
     write(tmp_path / "data")
-    refuse(
-        "data is not a model, as `certsvm train` makes it: MODEL comes first",
-        command,
-        "data",
-        "data",
-        cwd=tmp_path,
-    )
+    refuse("data is not a model, as `certsvm train` makes", f"{command} data data", cwd=tmp_path)
 
 
 def _table(path: Path, seed: int = 0) -> None:
@@ -111,8 +105,7 @@ def test_converted_files_and_choices_of_C(folder: Path) -> None:
     assert run("train", "t.arrow", "-o", "m", cwd=folder).code == 0
     assert Model.load(folder / "m").feature_names == ("a", "b")
     # The file remembers the labels, and its model does.
-    told = run("evaluate", "m", "t.csv", "--ignore", "id", "--ignore", "noise", "--json",
-               cwd=folder).json  # fmt: skip
+    told = run("evaluate m t.csv --ignore id --ignore noise --json", cwd=folder).json
     assert told["data"]["label"] == told["data"]["model_label"] == "y"
     assert run("select", "t.csv", *words, "--values", 2, "--folds", 2, cwd=folder).code == 0
     assert run("path", "t.csv", *words, "-o", "p", "--tol", 0.5, cwd=folder).code == 0
@@ -247,13 +240,7 @@ def test_without_the_option_strings_are_refused(tmp_path: Path) -> None:
         refuse("'colour' holds string, not numbers. Leave it out (--drop colour", *command,
                cwd=tmp_path)  # fmt: skip
     (tmp_path / "text").write_text("1 1:1\n-1 2:1\n")
-    refuse(
-        "--categorical does not apply to libsvm text",
-        "train",
-        "text",
-        "--categorical",
-        cwd=tmp_path,
-    )
+    refuse("--categorical does not apply to libsvm text", "train text --categorical", cwd=tmp_path)
 
 
 def test_a_model_whose_one_hot_columns_make_no_sense(tmp_path: Path) -> None:

@@ -14,27 +14,18 @@ from tests.cli.running import arguments, noisy, refuse, run, write
 
 def test_comparing(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    table = run("compare", "data", "--solvers", "auto,dcd,pegasos", "--max-iter", 20, "--json",
-                cwd=tmp_path).json["table"]  # fmt: skip
+    words = "compare data --solvers auto,dcd,pegasos --max-iter 20 --json"
+    table = run(words, cwd=tmp_path).json["table"]
     assert [row["solver"] for row in table] == ["auto", "dcd", "pegasos"]
 
 
 def test_more_than_two_classes(tmp_path: Path) -> None:
     write(tmp_path / "data", n_classes=3)
     words = ("compare", "data", "--solvers", "dcd", "--json")
-    refused = run(*words, cwd=tmp_path)
-    assert refused.code == 2
-    assert "data has 3 classes (0, 1, 2)" in refused.err
-    assert "--positive 0" in refused.err
+    refuse("data has 3 classes (0, 1, 2)", *words, cwd=tmp_path)
     found = [run(*words, "--positive", k, cwd=tmp_path).json["primal"] for k in range(3)]
     assert len(set(found)) == 3
-    refuse(
-        "--positive 7: there is no class 7; there are 0, 1, 2",
-        *words,
-        "--positive",
-        "7",
-        cwd=tmp_path,
-    )
+    refuse("there is no class 7; there are 0, 1, 2", *words, "--positive", "7", cwd=tmp_path)
 
 
 def _on_a_terminal(*words: object, cwd: Path) -> tuple[int, bytes]:
@@ -59,10 +50,13 @@ def _on_a_terminal(*words: object, cwd: Path) -> tuple[int, bytes]:
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
 def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    words = ("train", "data", "--solver", "sgd-s", "--tol", "1e-12", "--max-iter", "5000")
-    code, shown = _on_a_terminal(*words, cwd=tmp_path)
+    how = "--tol 1e-12 --max-iter 20000"
+    code, shown = _on_a_terminal(f"train data --solver sgd-s {how}", cwd=tmp_path)
     assert code in (0, 3)
     assert b"training: pass" in shown
+    code, shown = _on_a_terminal(f"compare data --solvers sgd-s {how}", cwd=tmp_path)
+    assert code == 0
+    assert b"sgd-s: pass" in shown
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")

@@ -13,10 +13,8 @@ from tests.cli.running import run, succeed, write
 
 def test_the_full_round(tmp_path: Path) -> None:
     write(tmp_path / "data", n_classes=3)
-    done = run(
-        "path", "data", "--range", 0.01, 10, "--tol", 0.02, "-B", 1, "-o", "models",
-        "--at", 0.5, "--witness", cwd=tmp_path,
-    )  # fmt: skip
+    words = "path data --range 0.01 10 --tol 0.02 -B 1 -o models --at 0.5 --witness"
+    done = run(words, cwd=tmp_path)
     assert done.code == 0
     assert "every C from 0.01 to 10 has a model within" in done.out
     models = sorted((tmp_path / "models").glob("*.model"))
@@ -48,27 +46,19 @@ def test_json(tmp_path: Path) -> None:
 
 def test_the_proof_is_not_reached(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    done = run(
-        "path", "data", "--range", 0.1, 10, "--tol", 1e-7, "--max-fits", 3, "-o", "m", cwd=tmp_path
-    )
+    done = run("path data --range 0.1 10 --tol 1e-07 --max-fits 3 -o m", cwd=tmp_path)
     assert done.code == 3
     assert "1e-05 % is proved from C = 0.1 up to C = " in done.out
     assert len(list((tmp_path / "m").glob("*.model"))) == 3
     # The lowest C has no model of the accuracy, either.
-    done = run(
-        "path", "data", "--range", 0.1, 10, "--tol", 1e-7, "--solver", "sgd-s", "--max-iter", 1,
-        cwd=tmp_path,
-    )  # fmt: skip
+    done = run("path data --range 0.1 10 --tol 1e-07 --solver sgd-s --max-iter 1", cwd=tmp_path)
     assert done.code == 3
     assert "1e-05 % is not proved for every C from 0.1 to 10, nor at C = 0.1;" in done.out
 
 
 def test_values_without_a_proof(tmp_path: Path) -> None:
     write(tmp_path / "data", n_classes=3)
-    done = run(
-        "select", "data", "--range", 0.01, 10, "--values", 4, "--folds", 3, "-o", "m", "--json",
-        cwd=tmp_path,
-    )  # fmt: skip
+    done = run("select data --range 0.01 10 --values 4 --folds 3 -o m --json", cwd=tmp_path)
     assert done.code == 0
     told = done.json
     assert [value["C"] for value in told["values"]] == pytest.approx([0.01, 0.1, 1.0, 10.0])

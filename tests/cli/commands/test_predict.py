@@ -80,21 +80,10 @@ def test_a_table_with_other_columns_than_the_model(command: str, tmp_path: Path)
     write(tmp_path / "data", n_columns=5)
     run("train", "data", "-q", "-o", "m", cwd=tmp_path)
     (tmp_path / "t.csv").write_text("a,b,c,label\n1,2,3,1\n4,5,6,-1\n")
-    refuse(
-        "t.csv has 3 columns of features (labels in 'label'), the model 5",
-        command,
-        "m",
-        "t.csv",
-        cwd=tmp_path,
-    )
+    words = f"{command} m t.csv"
+    refuse("t.csv has 3 columns of features (labels in 'label'), the model 5", words, cwd=tmp_path)
     run("convert", "t.csv", "t.arrow", "-q", cwd=tmp_path)
-    refuse(
-        "t.arrow has 3 columns of features (labels in 'label'), the model 5",
-        command,
-        "m",
-        "t.arrow",
-        cwd=tmp_path,
-    )
+    refuse("t.arrow has 3 columns of features", f"{command} m t.arrow", cwd=tmp_path)
 
 
 def test_a_table_without_labels(tmp_path: Path) -> None:
@@ -172,9 +161,7 @@ def test_the_share_of_sure_predictions(tmp_path: Path) -> None:
     text = run("evaluate", "data.model", "new", cwd=tmp_path).out
     assert "more training could not flip" in text
     # Nothing is sure of a model that is far from the optimum.
-    run(
-        "train", "data", "-q", "-o", "far", "-c", 100, "--tol", 2, "--solver", "sgd-s", cwd=tmp_path
-    )
+    run("train data -q -o far -c 100 --tol 2 --solver sgd-s", cwd=tmp_path)
     assert "(a tighter --tol" in run("evaluate", "far", "new", cwd=tmp_path).out
     # Without a certificate there is nothing to say.
     replace(model, certificates=()).save(tmp_path / "bare.model")
@@ -203,13 +190,8 @@ def test_labels_of_other_data_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "data")
     run("train", "data", "-q", cwd=tmp_path)
     (tmp_path / "other").write_text("7 1:1\n8 2:1\n")
-    refuse(
-        "none of the labels in other (7, 8) is one of the model's (-1, 1)",
-        "evaluate",
-        "data.model",
-        "other",
-        cwd=tmp_path,
-    )
+    words = "evaluate data.model other"
+    refuse("none of the labels in other (7, 8) is one of the model's (-1, 1)", words, cwd=tmp_path)
 
 
 def test_the_page_tells_what_is_proved(tmp_path: Path) -> None:

@@ -55,10 +55,8 @@ def test_streaming_is_certified_like_memory(tmp_path: Path) -> None:
     run("convert", "data", "data.arrow", "--block-size", "100k", "-q", cwd=tmp_path)
     optimum = run("train", "data", "--tol", 1e-9, "--json", "-o", "m", cwd=tmp_path).json
     for solver in ("auto", "block-dcd", "sgd-s", "sgd-m", "newton"):
-        streamed = run(
-            "train", "data.arrow", "--stream", "--solver", solver, "--tol", 0.02, "--json",
-            "--witness", cwd=tmp_path,
-        )  # fmt: skip
+        words = f"train data.arrow --stream --solver {solver} --tol 0.02 --json --witness"
+        streamed = run(words, cwd=tmp_path)
         certificate = streamed.json["certificates"][0]
         assert streamed.json["met"]
         primal, dual = optimum["certificates"][0]["primal"], optimum["certificates"][0]["dual"]
@@ -69,10 +67,7 @@ def test_streaming_is_certified_like_memory(tmp_path: Path) -> None:
 
 def test_a_target_that_is_not_reached(tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=3000, n_columns=50)
-    ended = run(
-        "train", "data", "--solver", "sgd-s", "--max-iter", 2, "-c", 100, "--tol", 1e-6,
-        cwd=tmp_path,
-    )  # fmt: skip
+    ended = run("train data --solver sgd-s --max-iter 2 -c 100 --tol 1e-06", cwd=tmp_path)
     assert ended.code == 3
     assert "not met" in ended.out
     assert "max_iter reached after 2 passes" in ended.out
@@ -81,10 +76,9 @@ def test_a_target_that_is_not_reached(tmp_path: Path) -> None:
 
 def test_letters_of_liblinear(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    succeed("train", "data", "-c", 3, "-e", 0.001, "-w1", 2, "-w-1", 0.5, "-B", 1, "-s", 3,
-               "-q", "-o", "a", cwd=tmp_path)  # fmt: skip
-    run("train", "data", "--C", 3, "--tol", 0.001, "--class-weight", "1=2", "--class-weight",
-        "-1=0.5", "--bias", 1, "-q", "-o", "b", cwd=tmp_path)  # fmt: skip
+    succeed("train data -c 3 -e 0.001 -w1 2 -w-1 0.5 -B 1 -s 3 -q -o a", cwd=tmp_path)
+    words = "train data --C 3 --tol 0.001 --class-weight 1=2 --class-weight -1=0.5 --bias 1 -q -o b"
+    run(words, cwd=tmp_path)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert Model.load(tmp_path / "a").class_weight.tolist() == [0.5, 2.0]
 
@@ -92,14 +86,7 @@ def test_letters_of_liblinear(tmp_path: Path) -> None:
 def test_a_place_for_checkpoints_is_looked_for_first(tmp_path: Path) -> None:
     write(tmp_path / "data")
     (tmp_path / "taken").write_text("a file")
-    refuse(
-        "no checkpoints can be kept there",
-        "train",
-        "data",
-        "--checkpoint",
-        "taken/state",
-        cwd=tmp_path,
-    )
+    refuse("no checkpoints can be kept there", "train data --checkpoint taken/state", cwd=tmp_path)
     assert not (tmp_path / "data.model").exists()
 
 
