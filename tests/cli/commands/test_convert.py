@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from certsvm.files import load_libsvm, save_libsvm
 from certsvm.files.block_file import BlockFile
-from tests.cli.running import refuse, run, run_process, write
+from tests.cli.running import refuse, run, run_process, succeed, write
 
 
 def test_a_converted_file_gives_the_same_rows_and_a_certificate(tmp_path: Path) -> None:
@@ -37,17 +37,12 @@ def test_a_converted_file_is_not_converted_again(tmp_path: Path) -> None:
     refuse("Arrow file already", "convert", "a.arrow", "b.arrow", cwd=tmp_path)
 
 
-def test_an_order_that_is_kept_has_no_seed(tmp_path: Path) -> None:
+def test_the_order_depends_on_the_seed(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    for seed in (0, 1):
-        words = ("convert", "data", f"{seed}.arrow", "--seed", seed, "-q")
-        refuse("--seed does not go with --keep-order", *words, "--keep-order", cwd=tmp_path)
-        assert not (tmp_path / f"{seed}.arrow").exists()
-        assert run(*words, cwd=tmp_path).code == 0
-    first = (tmp_path / "0.arrow").read_bytes()
-    assert first != (tmp_path / "1.arrow").read_bytes()
-    assert run("convert", "data", "default.arrow", "-q", cwd=tmp_path).code == 0
-    assert (tmp_path / "default.arrow").read_bytes() == first
+    for options in ("default.arrow", "0.arrow --seed 0", "1.arrow --seed 1"):
+        succeed(f"convert data {options} -q", cwd=tmp_path)
+    default, first, other = ((tmp_path / f"{n}.arrow").read_bytes() for n in ("default", 0, 1))
+    assert default == first != other
 
 
 def test_a_line_that_does_not_fit_in_the_memory_is_refused(tmp_path: Path) -> None:
