@@ -216,14 +216,6 @@ def fit_parts(fit: Fit) -> dict[str, Any]:
     }
 
 
-def problem_of(model: Model) -> str:
-    """What the certificates of a model are about, in words: whoever wrote it has chosen this."""
-    problem = model.certificates[0].problem
-    if (model.class_weight == 1.0).all():
-        return problem
-    return f"{problem}, weights of classes {', '.join(f'{w:g}' for w in model.class_weight)}"
-
-
 def verdict(certificates: Sequence[Certificate], *, claimed: bool = False) -> Verdict:
     """The certificate as a sentence; for several classes, of the worst."""
     if not certificates:
