@@ -166,9 +166,8 @@ class Fit:
     n_rows : int, default=None
         The number of training rows; None takes the one of the model's fingerprint.
     files : sequence of str, default=()
-        The files of the model and its witness in base64, which the page then can check.
-    too_large : bool, default=False
-        Whether they were left out for their size.
+        The files of the model and its witness in base64, which the page then can check. Without
+        them, a page about a file says that they are too large.
     """
 
     model: Model
@@ -179,7 +178,6 @@ class Fit:
     histories: Sequence[History] | None = None
     n_rows: int | None = None
     files: Sequence[str] = ()
-    too_large: bool = False
 
 
 def fit_report(fit: Fit) -> str:

@@ -199,11 +199,10 @@ def report_command(options: o.Options, model: str, file: str | None, output: str
         say(str(rows))
     check = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
     files = [path for path in (Path(model), Path(witness_path(model))) if path.exists()]
-    too_large = sum(path.stat().st_size for path in files) > _MOST_BYTES
+    small = sum(path.stat().st_size for path in files) <= _MOST_BYTES
     fit = Fit(
         trained, check, dual_kept=len(files) > 1, claimed=True, evaluation=evaluation,
-        files=() if too_large else [b64encode(path.read_bytes()).decode() for path in files],
-        too_large=too_large,
+        files=[b64encode(path.read_bytes()).decode() for path in files] if small else (),
     )  # fmt: skip
     write_page(page, fit_report(fit))
     click.echo(page)
