@@ -193,9 +193,14 @@ def select_command(
 
 def _summary_of_choice(search: CrossValidation, certify: float | None, seconds: float) -> str:
     best, lines = search.best, [f"{'C':>12}  error of cross-validation"]
+    # As many digits as tell different errors apart.
+    errors = {round(value.error, 9) for value in search.values.values()}
+    forms = (f"{{:.{digits}%}}" for digits in range(2, 8))
+    shown = next(form for form in forms if len({*map(form.format, errors)}) == len(errors))
     for C in sorted(search.values):
-        lines.append(f"{C:12.6g}  {search.values[C].error:.4%}{'  *' if best.C == C else ''}")
-    lines.append(f"C = {best.C:g}, error {best.error:.4%}; {seconds:.1f} s")
+        error = shown.format(search.values[C].error)
+        lines.append(f"{C:12.6g}  {error}{'  *' if best.C == C else ''}")
+    lines.append(f"C = {best.C:g}, error {shown.format(best.error)}; {seconds:.1f} s")
     if certify is not None:
         points = percentage_points(certify)
         verdict = f": C is within {points} of the best, proved"
