@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,35 +49,32 @@ def main() -> None:
     print("Making a text-like problem ...", flush=True)
     X, y = text_like()
     print(f"{X.shape[0]} rows, {X.shape[1]} columns, {X.nnz} nonzeros; C = {C:g}, no intercept\n")
-
     print(f"certsvm.LinearSVC, to a proved {percent(tol)}", flush=True)
-    began = time.perf_counter()
-    clf = LinearSVC(
+    ours: Any = LinearSVC(
         C=C, tol=tol, fit_intercept=False, random_state=0, n_jobs=-1, store_dual=True, verbose=1
-    ).fit(X, y)
-    seconds = time.perf_counter() - began
-    print(f"  {seconds:.2f} s (the first run includes compilation)\n")
-
+    )
+    print(f"  {_seconds_to_fit(ours, X, y):.2f} s (the first run includes compilation)\n")
+    report = verify(ours, X, y)
     print("Verified from scratch, without compiled code:")
-    report = verify(clf, X, y)
-    print(f"  {report}")
-    print(f"  certificate {report.verdict}\n")
-
+    print(f"  {report}\n  certificate {report.verdict}\n")
     print("The same problem with scikit-learn's default tolerances, measured against these bounds:")
     problem = Problem(Rows(X), y, C=C)
     how = {"loss": "hinge", "fit_intercept": False, "random_state": 0}
     for other in (svm.LinearSVC(C=C, **how), SGDClassifier(alpha=1 / (C * X.shape[0]), **how)):
-        began = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            other.fit(X, y)
-        seconds = time.perf_counter() - began
+        with warnings.catch_warnings(action="ignore"):
+            seconds = _seconds_to_fit(other, X, y)
         objective = primal_bound(problem, np.ascontiguousarray(other.coef_[0])).value
-        name, most = type(other).__name__, percent(objective / clf.certificate_.dual - 1)
+        name, most = type(other).__name__, percent(objective / ours.certificate_.dual - 1)
         verdict = f"objective {objective:.6g}: within {most} of the optimum"
         print(f"  {name:14s} {seconds:6.2f} s   {verdict}", flush=True)
-    if not (report.dual_verified and clf.certificate_.met):
+    if not (report.dual_verified and ours.certificate_.met):
         raise SystemExit(1)
+
+
+def _seconds_to_fit(classifier: Any, X: Any, y: Any) -> float:
+    began = time.perf_counter()
+    classifier.fit(X, y)
+    return time.perf_counter() - began
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -95,11 +96,9 @@ def charts(**drawn: Draw) -> list[list[Html]]:
 
 def notebook_chart(draw: Draw, label: str) -> Html | None:
     """A chart for a notebook; None without matplotlib."""
-    try:
-        chart = svg(draw, label)
-    except ImportError:
-        return None
-    return Html(f'<div style="max-width:40em">{chart}</div>')
+    with contextlib.suppress(ImportError):
+        return Html(f'<div style="max-width:40em">{svg(draw, label)}</div>')
+    return None
 
 
 def saved(figure: Any, path: str | Path | None) -> Any:
@@ -120,20 +119,20 @@ def plot_comparison(
     """
     figure = new_figure(13, 4.5)
     axes = figure.subplots(1, 2, sharey=True)
-    for column, axis in zip(("seconds", "passes"), axes, strict=True):
-        for i, (name, history) in enumerate(histories.items()):
-            colour = _COLOURS[i % len(_COLOURS)]
+    for i, (name, history) in enumerate(histories.items()):
+        how = {"color": _COLOURS[i % len(_COLOURS)]}
+        primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
+        gaps = np.maximum(history["relative_gap"], LEAST_GAP)
+        computed, proved = np.isfinite(history["primal"]), np.isfinite(gaps)
+        for column, axis in zip(("seconds", "passes"), axes, strict=True):
             x = history[column]
-            primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
-            computed = np.isfinite(history["primal"])
             if dual > 0:
                 accuracy = np.maximum(primal / dual - 1, LEAST_GAP)
-                _line(axis, x[computed], accuracy[computed], color=colour, label=name)
-            gaps = np.maximum(history["relative_gap"], LEAST_GAP)
-            proved = np.isfinite(gaps)
-            _line(axis, x[proved], gaps[proved], color=colour, linestyle="--", linewidth=0.8)
+                _line(axis, x[computed], accuracy[computed], label=name, **how)
+            _line(axis, x[proved], gaps[proved], linestyle="--", linewidth=0.8, **how)
+            axis.set(xscale="log", yscale="log", xlabel=column)
+    for axis in axes:
         axis.axhline(target, color="grey", linewidth=0.5)
-        axis.set(xscale="log", yscale="log", xlabel=column)
     axes[0].set_ylabel("relative distance to the optimum, at most")
     figure.legend(
         *axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize="small",

@@ -34,14 +34,19 @@ class Ran:
         return json.loads(self.out)
 
 
+def split(words: tuple[object, ...]) -> list[str]:
+    """The words of a command, which may also be a single text."""
+    return str(words[0]).split() if len(words) == 1 else [*map(str, words)]
+
+
 def arguments(*words: object) -> list[str]:
-    return [sys.executable, "-m", "certsvm.cli", *map(str, words)]
+    return [sys.executable, "-m", "certsvm.cli", *split(words)]
 
 
 def run_process(*words: object, cwd: Path, stdin: bytes | None = None, preexec: Any = None) -> Ran:
     """Run the command as a process of its own."""
     done = subprocess.run(
-        arguments(*words), cwd=cwd, input=stdin, capture_output=True, timeout=120, check=False,
+        arguments(*words), cwd=cwd, input=stdin, capture_output=True, timeout=300, check=False,
         preexec_fn=preexec,
     )  # fmt: skip
     # Lines end as Python's do, on every system.
@@ -62,14 +67,30 @@ def run(*words: object, cwd: Path, stdin: bytes | None = None) -> Ran:
     """
     if stdin is not None:
         return run_process(*words, cwd=cwd, stdin=stdin)
-    if words[0] == "convert" and "--memory" not in words:
+    line = split(words)
+    if line[0] == "convert" and "--memory" not in line:
         # This process holds more than a command: what all tests before have loaded.
-        words = (*words, "--memory", "8G")
+        line += ["--memory", "8G"]
     with contextlib.chdir(cwd), warnings.catch_warnings():
-        done = CliRunner().invoke(app, list(map(str, words)))
+        done = CliRunner().invoke(app, line)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return Ran(done.exit_code, done.stdout, done.stderr)
+
+
+def succeed(*words: object, cwd: Path) -> Ran:
+    """Run the command, which is to reach its end."""
+    done = run(*words, cwd=cwd)
+    assert done.code == 0, done.err
+    return done
+
+
+def refuse(message: str, *words: object, cwd: Path) -> None:
+    """Run the command, which is to end with a message about bad usage or input."""
+    refused = run(*words, cwd=cwd)
+    assert refused.code == 2, refused.out
+    assert message in " ".join(refused.err.split())
+    assert "Traceback" not in refused.err
 
 
 def noisy(n_rows: int = 300, n_columns: int = 20, seed: int = 0, n_classes: int = 2) -> Any:

@@ -1,4 +1,4 @@
-"""Signals at any moment of a command."""
+"""Signals at any moment; kill, full disk and little memory, for real."""
 
 from __future__ import annotations
 
@@ -115,3 +115,64 @@ def test_a_job_that_ignores_ctrl_c_goes_on(tmp_path: Path) -> None:
                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))  # fmt: skip
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("data") / "data", n_rows=3000, n_columns=40)
+
+
+def limited(size: int, kind: str = "RLIMIT_FSIZE"):  # type: ignore[no-untyped-def]
+    import resource
+
+    def limit() -> None:
+        # Python ignores SIGXFSZ, so that a write beyond fails as it does on a full disk.
+        resource.setrlimit(getattr(resource, kind), (size, size))
+
+    return limit
+
+
+def test_a_full_disk_leaves_the_old_checkpoint(data: Path, tmp_path: Path) -> None:
+    words = ("train", data, *SLOW, "-c", 50, "--max-iter", 5, "-o", "m", "--checkpoint", "state",
+             "--checkpoint-every", 0)  # fmt: skip
+    run(*words, cwd=tmp_path)
+    before = (tmp_path / "state" / "class-0.checkpoint").read_bytes()
+    full = run_process(*words, "--max-iter", 9, "-q", cwd=tmp_path, preexec=limited(2200))
+    # The model is smaller, and finds room.
+    assert full.code == 3
+    assert "no checkpoint was written" in full.err
+    assert Model.load(tmp_path / "m").parameters["passes"] == 9
+    assert (tmp_path / "state" / "class-0.checkpoint").read_bytes() == before
+    assert [p.name for p in (tmp_path / "state").iterdir()] == ["class-0.checkpoint"]
+
+
+def test_a_file_that_changes_underneath_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_rows=20_000, n_columns=40)
+    run("convert", "data", "data.arrow", "--block-size", "200k", "-q", cwd=tmp_path)
+    process = start("train", "data.arrow", *SLOW, "-c", 50, "--stream", "-o", "m",
+                    "--checkpoint", "state", "--checkpoint-every", 0, cwd=tmp_path)  # fmt: skip
+    wait_for(tmp_path / "state" / "class-0.checkpoint", process)
+    with (tmp_path / "data.arrow").open("r+b") as file:
+        middle = file.seek(0, os.SEEK_END) // 2
+        file.seek(middle)
+        byte = file.read(1)
+        file.seek(middle)
+        file.write(bytes([byte[0] ^ 1]))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2, err.decode()
+    assert b"data.arrow" in err
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_small_address_space_is_enough_or_ends_with_a_message(data: Path, tmp_path: Path) -> None:
+    for kind, option in (("RLIMIT_AS", "-v"), ("RLIMIT_DATA", "-d")):
+        limit = limited(150_000_000, kind)
+        refused = run_process("train", data, "-o", "m", cwd=tmp_path, preexec=limit)
+        assert refused.code == 2
+        assert f"ulimit {option}" in refused.err
+        assert not (tmp_path / "m").exists()
+    (tmp_path / "table.csv").write_text("a,label\n1,0\n2,1\n3,0\n4,1\n")
+    for file in (data, "table.csv"):
+        limit = limited(1_300_000_000, "RLIMIT_AS")
+        done = run_process("train", file, "-o", "m", cwd=tmp_path, preexec=limit)
+        assert done.code == 0, done.err

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from certsvm.files import save_libsvm
 from certsvm.files.conversion import convert
-from tests.cli.running import run, run_process, write
+from tests.cli.running import refuse, run_process, write
 from tests.platforms import linux
 
 
@@ -21,17 +21,13 @@ def test_too_little_memory(tmp_path: Path) -> None:
     write(tmp_path / "data")
     (tmp_path / "data.gz").write_bytes(gzip.compress((tmp_path / "data").read_bytes()))
     # How much a compressed file becomes is not known.
-    assert run("train", "data.gz", "--memory", "8G", cwd=tmp_path).code == 2
+    refuse("Convert it first", "train", "data.gz", "--memory", "8G", cwd=tmp_path)
     text = run_process("train", "data", "--memory", "260M", cwd=tmp_path)
     assert text.code == 2
     assert "certsvm convert data data.arrow" in text.err
-    few = run("convert", "data", "data.arrow", "--memory", "50M", cwd=tmp_path)
-    assert few.code == 2
-    assert "Give at least" in few.err
+    refuse("Give at least", "convert", "data", "data.arrow", "--memory", "50M", cwd=tmp_path)
     convert(tmp_path / "data", tmp_path / "data.arrow")
-    blocks = run("train", "data.arrow", "--memory", "100M", cwd=tmp_path)
-    assert blocks.code == 2
-    assert "are not enough" in blocks.err
+    refuse("are not enough", "train", "data.arrow", "--memory", "100M", cwd=tmp_path)
 
 
 # The kernel's own count of the most memory that this process, and not its parent, had.

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from certsvm import LinearSVC, LinearSVCCV, fit_path
 from certsvm.certificates.certificate import Certificate
-from certsvm.report.fit import verdict
+from certsvm.report import verdict
 from tests.report.browser import opened
 
 

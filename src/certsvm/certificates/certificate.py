@@ -274,8 +274,8 @@ def percent(fraction: float) -> str:
 
     Examples
     --------
-    >>> percent(0.0095001), percent(0.5), percent(-1e-17)
-    ('0.951 %', '50 %', '-1e-15 %')
+    >>> percent(0.0095001), percent(0.5), percent(11.731), percent(-1e-17)
+    ('0.951 %', '50 %', '1,180 %', '-1e-15 %')
     """
     scaled = fraction * 100.0
     if scaled == 0.0 or not math.isfinite(scaled):
@@ -283,7 +283,8 @@ def percent(fraction: float) -> str:
     unit = 10.0 ** (math.floor(math.log10(abs(scaled))) - 2)
     shown = float(f"{scaled:.3g}")
     # If formatting rounded down, one unit in the last place is added.
-    return f"{shown if shown >= scaled else shown + unit:.3g} %"
+    shown = shown if shown >= scaled else shown + unit
+    return f"{shown:,.0f} %" if 1e3 <= shown < 1e9 else f"{shown:.3g} %"
 
 
 def percentage_points(difference: float) -> str:

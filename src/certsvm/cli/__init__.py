@@ -1,4 +1,4 @@
-"""The command line: one file per command.
+"""The command line: commands in files of their own, alone or with those that they go with.
 
 The command ``certsvm`` runs ``certsvm.cli.main``. Commands are imported when they are used, so that
 ``certsvm --help`` starts at once.
@@ -28,7 +28,7 @@ def main() -> None:
         # The interpreter would restore the system's handlers before it ends.
         ignore_signals()
     if code == INTERRUPTED:
-        _say("interrupted")
+        say("interrupted")
         # Python would end by SIGINT if the interrupt came in an ``exec``, which dataclasses use.
         os._exit(code)
     raise SystemExit(code)
@@ -40,11 +40,9 @@ def _run() -> int:
         import click
 
         from certsvm.cli.app import app
-    except ImportError:
-        _say("certsvm: the command line needs more packages: pip install 'certsvm[cli]'")
-        return 2
-    except MemoryError:
-        _say("certsvm: there is not enough memory to start")
+    except (ImportError, MemoryError) as error:
+        reason = str(error) or "there is not enough memory"
+        say(f"certsvm cannot start: {reason}. (pip install 'certsvm[cli]' has all that it needs.)")
         return 2
     try:
         return app.main(prog_name="certsvm", standalone_mode=False) or 0
@@ -55,12 +53,14 @@ def _run() -> int:
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except Exception:
-        _say("certsvm: this is an error in certsvm itself, not in the data or the model")
-        _say(traceback.format_exc())
+        say(f"certsvm: this is an error in certsvm itself\n{traceback.format_exc()}")
         return FAULT
 
 
-def _say(text: str) -> None:
-    # Standard error may be closed.
+def say(text: str) -> None:
+    """Print to standard error, if it is open."""
+    from certsvm.certificates.certificate import printable
+
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        print(text, file=sys.stderr)
+        # click would write past a live line, and into it.
+        print(printable(text, keep="\n"), file=sys.stderr, flush=True)

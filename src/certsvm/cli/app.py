@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import math
 import os
 import sys
 import warnings
@@ -14,6 +14,7 @@ import click
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import printable
+from certsvm.cli import say
 from certsvm.cli.interrupts import INTERRUPTED
 
 REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, PIPE_CLOSED = 1, 2, 3, 4, 141
@@ -22,23 +23,24 @@ REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, PIPE_CLOSED = 1, 2, 3, 4, 141
 # write to, as ``ulimit`` limits them.
 _LEAST_ADDRESS_SPACE = {"-v": 1_200_000_000, "-d": 300_000_000}
 
+# The module of commands/ and the help of each command, the most important ones first.
 _COMMANDS = {
-    "train": "Train a model and prove how good it is.",
-    "path": "Train for every C in a range, with a proof for each.",
-    "select": "Choose C by cross-validation, with a proof over a range.",
-    "predict": "Predict labels with a model.",
-    "evaluate": "Measure how well a model predicts the labels of a file.",
-    "report": "Write a page about a model, to be opened in a browser.",
-    "verify": "Recompute a model's certificate from the data.",
-    "bound": "Prove how close to the optimum any model is.",
-    "scale": "Scale the columns of a file, and others in the same way.",
-    "convert": "Convert text or tables to a file to train from in bounded memory.",
-    "compare": "Run several solvers on the same data.",
-    "info": "Describe a model or a data file.",
-    "export": "Write a model as liblinear's text.",
-    "import": "Read a model that liblinear wrote.",
-    "compile": "Compile the kernels, so that no command has to.",
-    "demo": "Train, verify and compare on generated data.",
+    "train": ("train", "Train a model and prove how good it is."),
+    "path": ("path", "Train for every C in a range, with a proof for each."),
+    "select": ("path", "Choose C by cross-validation, with a proof over a range."),
+    "predict": ("predict", "Predict labels with a model."),
+    "evaluate": ("predict", "Measure how well a model predicts the labels of a file."),
+    "report": ("predict", "Write a page about a model, to be opened in a browser."),
+    "verify": ("verify", "Recompute a model's certificate from the data."),
+    "bound": ("verify", "Prove how close to the optimum any model is."),
+    "scale": ("convert", "Scale the columns of a file, and others in the same way."),
+    "convert": ("convert", "Convert text or tables to a file to train from in bounded memory."),
+    "compare": ("compare", "Run several solvers on the same data."),
+    "info": ("info", "Describe a model or a data file."),
+    "export": ("info", "Write a model as liblinear's text."),
+    "import": ("info", "Read a model that liblinear wrote."),
+    "compile": ("compile", "Compile the kernels, so that no command has to."),
+    "demo": ("compile", "Train, verify and compare on generated data."),
 }
 
 
@@ -63,14 +65,14 @@ class Commands(click.Group):
         """The command with this name."""
         if name not in _COMMANDS:
             return None
-        file = f"{name}_model" if name in ("export", "import") else name
-        command: click.Command = import_module(f"certsvm.cli.commands.{file}").command
+        module = import_module(f"certsvm.cli.commands.{_COMMANDS[name][0]}")
+        command: click.Command = getattr(module, f"{name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, which imports no command."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; foreseeable errors become a message and an exit code."""
@@ -102,11 +104,9 @@ def _require_address_space() -> None:
 
     limits = limits_of_process()
     for option, left in limits.items():
-        if left < _LEAST_ADDRESS_SPACE[option]:
-            raise BadInput(
-                f"this process may have {left / 1e6:.0f} MB more of memory (ulimit {option}), and "
-                f"the libraries alone need {_LEAST_ADDRESS_SPACE[option] / 1e6:.0f} MB of it"
-            )
+        if left < (least := _LEAST_ADDRESS_SPACE[option]):
+            need = f"the libraries alone need {least / 1e6:.0f} MB of memory, and"
+            raise BadInput(f"{need} ulimit {option} leaves {left / 1e6:.0f} MB to this process")
     if limits:
         # OpenBLAS reserves address space for each of its threads, of which training uses one.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -114,10 +114,7 @@ def _require_address_space() -> None:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        advice = (
-            "out of memory. Convert the data, and train with --memory (certsvm convert --help)."
-        )
-        return str(error) or advice
+        return str(error) or "out of memory: certsvm convert the data, and train with --memory"
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         return f"this needs the package {package}: pip install 'certsvm[cli,dask]' has it"
@@ -142,28 +139,15 @@ def app() -> None:
     """  # noqa: D301
 
 
-def say(text: str) -> None:
-    """Print to standard error, if it is open."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        # click would write past a live line, and into it.
-        print(printable(text, keep="\n"), file=sys.stderr, flush=True)
-
-
 def facts(thing: Any, names: str) -> dict[str, Any]:
     """Attributes of an object by their names, for JSON."""
     return {name: getattr(thing, name) for name in names.split()}
 
 
-def put_json(content: dict[str, Any]) -> None:
-    """Print an object to standard output; NaN and infinity become null."""
-    click.echo(json.dumps(_finite(content), allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
+def without_infinities(value: Any) -> Any:
+    """The value for JSON, which has no NaN and no infinity: they become null."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: without_infinities(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
-    return value
+        return [without_infinities(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -57,7 +57,7 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
             continue
         if any(_is_input(path, other) for other in known):
             raise BadInput(f"{path} is an input, and would be overwritten")
-        found = _kind_at(path)
+        found = kind_at(path)
         if found not in ((None, "") if kind in _WITHOUT_FORMAT else (kind, "")):
             what = f"is not a {kind}" + (f" but a {found}" if found else "")
             if kind == "scaled file":
@@ -76,7 +76,7 @@ def _is_input(output: str, source: str) -> bool:
     return os.path.exists(source) and os.path.samefile(source, output)
 
 
-def _kind_at(path: str) -> str | None:
+def kind_at(path: str) -> str | None:
     """The kind of a file; "" if it is empty, None if it is none of ours."""
     from certsvm.files.container import kind_of_container
 

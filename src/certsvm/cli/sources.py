@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certsvm.certificates.certificate import COARSE_TOL, tidy
-from certsvm.cli.app import BadInput, say
-from certsvm.cli.compilation import watch_compilation
+from certsvm.cli.app import BadInput
 from certsvm.cli.inputs import kind_of, load
 from certsvm.cli.interrupts import stoppable
 from certsvm.cli.options import Options
-from certsvm.cli.progress import live_line
+from certsvm.cli.progress import live_lines, watch_compilation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,22 +48,21 @@ def opened_source(
     from certsvm.fitting.sources import MemorySource
     from certsvm.solvers import make_solver
 
-    rho = options.intercept_scaling
     watch_compilation(quiet=options.silent)
     with contextlib.ExitStack() as stack:
         if cluster is not None:
-            options.reading("blocks")
-            source = stack.enter_context(_on_cluster(file, rho, cluster, deadline))
+            source = stack.enter_context(_on_cluster(file, options, cluster, deadline))
         else:
             # Unknown names are refused before the data are read.
             make_solver(options.solver)
             if _must_stream(file, options):
                 source = _streamed(file, options, settings)
             else:
-                with live_line("reading", quiet=options.silent):
+                with live_lines(quiet=options.silent) as begun:
+                    begun("reading")
                     rows, facts = load(file, options)
-                source = MemorySource(*rows, intercept_scaling=rho, **facts)
-        source.set_class_weight(parse_class_weights(options.weights, source.classes))
+                source = MemorySource(*rows, intercept_scaling=options.intercept_scaling, **facts)
+        source.set_class_weight(_class_weights(options.weights, source.classes))
         if options.tol is None and not isinstance(source, MemorySource):
             settings = replace(settings, tol=COARSE_TOL)
         yield source, replace(settings, stop=stack.enter_context(stoppable()))
@@ -75,24 +73,20 @@ def _must_stream(file: str, options: Options) -> bool:
     from certsvm.files.memory import left_of
     from certsvm.resources import physical_memory
 
-    kind, limit = kind_of(file), options.memory
-    share, needed = int(_SHARE_OF_MEMORY * physical_memory()), _in_memory(file, kind)
-    if kind == "blocks":
-        return options.stream or needed > (share if limit is None else limit)
-    if options.stream:
+    kind = kind_of(file)
+    if kind != "blocks" and options.stream:
         raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
-    if limit is None and share < needed < math.inf:
-        # The estimate is from above, and there may be swap.
-        say(f"{file} may not fit in memory; `certsvm convert` makes a file that is streamed")
-    if limit is not None and needed > limit:
+    limit = int(_SHARE_OF_MEMORY * physical_memory()) if options.memory is None else options.memory
+    exceeds = _in_memory(file, kind) > limit
+    if kind != "blocks" and exceeds and options.memory is not None:
         # With less, it cannot be converted either.
         left_of(limit)
+        output = shlex.quote(os.path.basename(file) + ".arrow")
         raise BadInput(
-            f"{file} cannot be streamed, and may need more than {limit / 1e6:.0f} MB in memory. "
-            f"Convert it first: certsvm convert {shlex.quote(file)} "
-            f"{shlex.quote(os.path.basename(file) + '.arrow')} --memory {limit // 10**6}M"
+            f"{file} may need more than {limit / 1e6:.0f} MB in memory. Convert it first: certsvm "
+            f"convert {shlex.quote(file)} {output} --memory {limit // 10**6}M"
         )
-    return False
+    return kind == "blocks" and (options.stream or exceeds)
 
 
 def _in_memory(path: str, kind: str) -> float:
@@ -117,7 +111,8 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
     from certsvm.fitting.sources import StreamSource
 
     options.reading("blocks")
-    with live_line("looking through the data", quiet=options.silent) as show:
+    with live_lines(quiet=options.silent) as begun:
+        show = begun("looking through the data")
         stream = BlockStream(
             BlockFile(file), intercept_scaling=options.intercept_scaling,
             on_block=lambda n: show(f"{n:,} rows read"),
@@ -149,28 +144,26 @@ def _left_by_training(memory: int, source: StreamSource, settings: Settings, wit
         needed += _PER_ROW_OF_WITNESS * stream.n_rows
     if needed > memory:
         raise BadInput(
-            f"{memory / 1e6:.0f} MB of memory are not enough to train from this file: blocks of up "
-            f"to {stream.largest_block / 1e6:.1f} MB, {d} columns and the libraries take about "
-            f"{needed / 1e6:.0f} MB. Give more, make smaller blocks (certsvm convert "
-            "--block-size), or, if there are many columns, use --solver block-dcd, which needs no "
-            "matrices (but a penalty on the intercept)."
+            f"{memory / 1e6:.0f} MB of memory are not enough to train from this file, which takes "
+            f"about {needed / 1e6:.0f} MB: blocks of up to {stream.largest_block / 1e6:.1f} MB, "
+            f"{d} columns, and the libraries. Make smaller blocks (certsvm convert --block-size) "
+            "or, with many columns, use --solver block-dcd (with a penalty on the intercept)."
         )
     return memory - needed
 
 
 @contextmanager
-def _on_cluster(
-    path: str, intercept_scaling: float, address: str, deadline: float
-) -> Iterator[Source]:
+def _on_cluster(file: str, options: Options, address: str, deadline: float) -> Iterator[Source]:
     """The rows of a block file, or of a folder of block files, that all workers can read."""
     from distributed import Client
 
     from certsvm.dask import ClusterLostError, ClusterSource
     from certsvm.dask.cluster import Cluster
 
+    options.reading("blocks")
     where: dict[str, Any] = {"address": address, "timeout": deadline}
-    kind, _, number = address.partition(":")
-    if kind == "local":
+    if address.startswith("local:"):
+        number = address.removeprefix("local:")
         if not (number.isdigit() and int(number) > 0):
             raise BadInput(f"--dask {address}: write local:N, with N processes")
         # Any free port; without an address, a port in use is warned of.
@@ -183,7 +176,7 @@ def _on_cluster(
     try:
         with client:
             cluster = Cluster(client, deadline)
-            yield ClusterSource(cluster, path, intercept_scaling=intercept_scaling)
+            yield ClusterSource(cluster, file, intercept_scaling=options.intercept_scaling)
     except ClusterLostError as error:
         raise BadInput(f"the cluster is lost, before anything was proved: {error}") from None
 
@@ -203,12 +196,13 @@ def cross_validated(
     if not isinstance(source, MemorySource):
         raise BadInput("cross-validation needs the rows in memory, and there is too little")
     folds = stratified_folds(source, n_folds, settings.seed or 0)
-    with live_line("cross-validation", quiet=quiet, elsewhere=True) as show:
+    with live_lines(quiet=quiet) as begun:
+        show = begun("cross-validation")
         options["callback"] = lambda search: show(str(search))
         return CrossValidation(folds, settings, **options).run(Cs)
 
 
-def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
+def _class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
     """Class weights from ``LABEL=W`` each, or ``balanced``; labels get the type of the classes."""
     if list(texts) == ["balanced"]:
         return "balanced"
@@ -218,21 +212,21 @@ def parse_class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWei
         try:
             weight = float(factor)
         except ValueError:
-            raise BadInput(
-                f'--class-weight {text}: write LABEL=W, such as 1=5, or "balanced" alone'
-            ) from None
+            how = 'write LABEL=W, such as 1=5, or "balanced" alone'
+            raise BadInput(f"--class-weight {text}: {how}") from None
         factors[known_label(name, classes, f"--class-weight {text}")] = weight
     return factors or None
 
 
 def known_label(name: str, classes: NDArray[Any], option: str) -> Any:
     """The class that is written so; raises if there is none."""
+    from certsvm.files.model import listing
+
     known = {tidy(label): label for label in classes.tolist()}
-    label = tidy(name)
+    name = tidy(name)
     if classes.dtype.kind in "fiub":
         with contextlib.suppress(ValueError):
-            label = tidy(float(name))
-    if label not in known:
-        shown = ", ".join(sorted(known)[:20])
-        raise BadInput(f"{option}: there is no class {name}; there are {shown}")
-    return known[label]
+            name = tidy(float(name))
+    if name not in known:
+        raise BadInput(f"{option}: there is no class {name}; there are {listing(sorted(known))}")
+    return known[name]

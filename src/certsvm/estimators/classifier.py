@@ -37,7 +37,7 @@ from certsvm.verification.optimum_intervals import Array, OptimumIntervals, RowS
 
 if TYPE_CHECKING:
     from certsvm.files.model import Model
-    from certsvm.report.page import PageFile
+    from certsvm.report import PageFile
 
 
 _VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
@@ -282,8 +282,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         >>> "petal width" in page, "could not flip" in page
         (True, True)
         """
-        from certsvm.report.fit import fit_report
-        from certsvm.report.page import write_page
+        from certsvm.report import fit_report, write_page
 
         check_is_fitted(self)
         return write_page(path, fit_report(self._facts(X, y)))
@@ -291,7 +290,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
     def _facts(self, X: Any, y: Any) -> Any:
         """What a page tells: the model, its history and what it answers on X, if given."""
         from certsvm.files.model import Model
-        from certsvm.report.fit import Evaluation, Fit
+        from certsvm.report import Evaluation, Fit
 
         evaluation = None
         if X is None and y is not None:

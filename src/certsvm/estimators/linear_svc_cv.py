@@ -29,9 +29,7 @@ from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
 from certsvm.fitting.folds import Fold
-from certsvm.report.fit import fit_parts
-from certsvm.report.page import PageFile, page, write_page
-from certsvm.report.range import choice_parts
+from certsvm.report import PageFile, choice_parts, fit_parts, page, write_page
 from certsvm.solvers import Solver
 from certsvm.training.settings import Result
 

@@ -24,8 +24,7 @@ from certsvm.fitting.sources import Source, StreamSource
 from certsvm.markup import element, table
 from certsvm.matrices import dense
 from certsvm.plots import draw_path, new_figure, notebook_chart, saved
-from certsvm.report.page import PageFile, write_page
-from certsvm.report.range import PathPoints, path_report
+from certsvm.report import PageFile, PathPoints, path_report, write_page
 from certsvm.scalars import as_float
 
 # Values of C on the slider of a report.

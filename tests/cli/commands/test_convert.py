@@ -1,12 +1,17 @@
-"""Converting from the shell."""
+"""Converting and scaling from the shell."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from certsvm.files import load_libsvm
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from certsvm.files import load_libsvm, save_libsvm
 from certsvm.files.block_file import BlockFile
-from tests.cli.running import run, run_process, write
+from tests.cli.running import refuse, run, run_process, succeed, write
 
 
 def test_a_converted_file_gives_the_same_rows_and_a_certificate(tmp_path: Path) -> None:
@@ -29,24 +34,15 @@ def test_a_converted_file_is_not_converted_again(tmp_path: Path) -> None:
     write(tmp_path / "data")
     assert run("convert", "data", "a.arrow", "--keep-order", "-q", cwd=tmp_path).code == 0
     assert not BlockFile(tmp_path / "a.arrow").summary.shuffled
-    refused = run("convert", "a.arrow", "b.arrow", cwd=tmp_path)
-    assert refused.code == 2
-    assert "Arrow file already" in refused.err
+    refuse("Arrow file already", "convert", "a.arrow", "b.arrow", cwd=tmp_path)
 
 
-def test_an_order_that_is_kept_has_no_seed(tmp_path: Path) -> None:
+def test_the_order_depends_on_the_seed(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    for seed in (0, 1):
-        words = ("convert", "data", f"{seed}.arrow", "--seed", seed, "-q")
-        refused = run(*words, "--keep-order", cwd=tmp_path)
-        assert refused.code == 2
-        assert "--seed does not go with --keep-order" in refused.err
-        assert not (tmp_path / f"{seed}.arrow").exists()
-        assert run(*words, cwd=tmp_path).code == 0
-    first = (tmp_path / "0.arrow").read_bytes()
-    assert first != (tmp_path / "1.arrow").read_bytes()
-    assert run("convert", "data", "default.arrow", "-q", cwd=tmp_path).code == 0
-    assert (tmp_path / "default.arrow").read_bytes() == first
+    for options in ("default.arrow", "0.arrow --seed 0", "1.arrow --seed 1"):
+        succeed(f"convert data {options} -q", cwd=tmp_path)
+    default, first, other = ((tmp_path / f"{n}.arrow").read_bytes() for n in ("default", 0, 1))
+    assert default == first != other
 
 
 def test_a_line_that_does_not_fit_in_the_memory_is_refused(tmp_path: Path) -> None:
@@ -59,3 +55,73 @@ def test_a_line_that_does_not_fit_in_the_memory_is_refused(tmp_path: Path) -> No
     assert done.code == 2
     assert "data, line 3, column 1: this line is longer than" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_text_is_scaled_like_the_training_data(tmp_path: Path) -> None:
+    write(tmp_path / "train")
+    # One column more than in training, which stays as it is.
+    write(tmp_path / "test", n_columns=21, seed=1)
+    assert run("scale", "train", "a", "-s", "s", cwd=tmp_path).code == 0
+    assert run("scale", "test", "b", "-r", "s", cwd=tmp_path).code == 0
+    X, y = load_libsvm(tmp_path / "train")[:2]
+    sizes = np.append(abs(X).max(axis=0).toarray().ravel(), 1.0)
+    scaled, labels = load_libsvm(tmp_path / "a")[:2]
+    assert abs(scaled).max() == 1.0
+    assert scaled.nnz == X.nnz
+    assert (labels == y).all()
+    other, found = load_libsvm(tmp_path / "test")[0], load_libsvm(tmp_path / "b")[0]
+    np.testing.assert_allclose(found.toarray() * sizes, other.toarray(), rtol=1e-12)
+    assert run("train", "a", "-q", "-o", "m", cwd=tmp_path).code == 0
+    assert run("evaluate", "m", "b", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("zero_based", [False, True])
+def test_deviations_of_sparse_rows(tmp_path: Path, zero_based: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix(np.where(rng.random((50, 4)) < 0.5, 0.0, rng.normal(3.0, 2.0, (50, 4))))
+    save_libsvm(tmp_path / "t", X, np.arange(50) % 2, zero_based=zero_based)
+    assert run("scale", "t", "out", "--standardize", cwd=tmp_path).code == 0
+    scaled = load_libsvm(tmp_path / "out", n_features=4)[0].toarray()
+    np.testing.assert_allclose(scaled.std(axis=0), 1.0)
+    np.testing.assert_allclose(scaled, X.toarray() / X.toarray().std(axis=0))
+
+
+def test_tables(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(100.0, 20.0, (60, 2)), columns=["a", "b, c"])
+    frame["constant"], frame["w"], frame["id"] = 7.0, rng.random(60), [f"n{i}" for i in range(60)]
+    frame["y"] = np.where(frame["a"] > 100, "high", "low")
+    frame[::-1].to_csv(tmp_path / "t.csv", index=False)
+    words = ("--weight", "w", "--drop", "id", "--standardize", "-s", "s")
+    assert run("scale", "t.csv", "out.parquet", *words, cwd=tmp_path).code == 0
+    scaled = pd.read_parquet(tmp_path / "out.parquet")
+    assert list(scaled.columns) == ["a", "b, c", "constant", "w", "y"]
+    np.testing.assert_allclose(scaled[["a", "b, c"]].mean(), 0.0, atol=1e-12)
+    np.testing.assert_allclose(scaled[["a", "b, c"]].std(ddof=0), 1.0)
+    assert (scaled["constant"] == 0.0).all()
+    assert scaled["y"].tolist() == frame["y"].tolist()[::-1]
+    np.testing.assert_allclose(scaled["w"], frame["w"][::-1])
+    # New rows without labels, in another order of columns.
+    frame[["id", "constant", "b, c", "a"]].to_csv(tmp_path / "new.csv", index=False)
+    assert run("scale", "new.csv", "new.out", "-r", "s", "--label", "id", cwd=tmp_path).code == 0
+    found = pd.read_csv(tmp_path / "new.out")
+    np.testing.assert_allclose(found["a"], scaled["a"][::-1], rtol=1e-12)
+    assert list(found.columns) == ["a", "b, c", "constant", "id"]
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    (tmp_path / "t.csv").write_text("a,label\n1,0\n2,1\n")
+    run("scale", "data", "out", "-s", "s", cwd=tmp_path)
+    for words, why in (
+        (("data", "out"), "would be overwritten"),
+        (("data", "data"), "is an input"),
+        (("data", "new", "-r", "out"), "is not a file of certsvm"),
+        (("t.csv", "new", "-r", "s"), "is of text"),
+        (("data", "new", "-r", "s", "--standardize"), "does not go with"),
+    ):
+        refuse(why, "scale", *words, cwd=tmp_path)
+    assert not (tmp_path / "new").exists()
+    # Numbers that float64 cannot scale.
+    (tmp_path / "tiny").write_text("1 1:5e-324\n-1 1:-5e-324\n")
+    assert "too small" in run("scale", "tiny", "new", cwd=tmp_path).err

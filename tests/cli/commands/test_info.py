@@ -1,4 +1,4 @@
-"""Describing files."""
+"""What is in files, and models of liblinear."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from certsvm import Certificate, Model
 from certsvm.files import save_libsvm
-from tests.cli.running import noisy, run, write
+from tests.cli.running import noisy, refuse, run, write
 
 
 def test_a_model(tmp_path: Path) -> None:
@@ -55,3 +55,18 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
         assert all(c.isprintable() or c == "\n" for c in done.out + done.err), words
         assert "\nclass x: proved" not in done.out
     assert "spam\\x1b[2K" in run("info", "m", cwd=tmp_path).out
+
+
+def test_liblinear_models(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "-q", cwd=tmp_path)
+    assert run("export", "data.model", "text", cwd=tmp_path).code == 0
+    assert (tmp_path / "text").read_text().startswith("solver_type L2R_L1LOSS_SVC_DUAL")
+    imported = run("import", "text", "back", cwd=tmp_path)
+    assert (imported.code, "no certificate" in imported.out) == (0, True)
+    first, *others = (
+        run("predict", model, "data", "-q", cwd=tmp_path).out
+        for model in ("data.model", "text", "back")
+    )
+    assert others == [first, first]
+    refuse("no certificate", "verify", "back", "data", cwd=tmp_path)

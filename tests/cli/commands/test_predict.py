@@ -1,13 +1,17 @@
-"""Predicting from the shell."""
+"""Predicting, evaluating and reporting from the shell."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_support
 
-from tests.cli.running import noisy, run, write
+from certsvm import Certificate, Model
+from tests.cli.running import noisy, refuse, run, succeed, write
+from tests.report.browser import opened
 
 
 def test_columns_of_tables_are_found_by_name(tmp_path: Path) -> None:
@@ -31,9 +35,13 @@ def test_columns_of_tables_are_found_by_name(tmp_path: Path) -> None:
     assert run("predict", "m", "other.csv", cwd=tmp_path) == expected
     bare = run("predict", "m", "bare.csv", cwd=tmp_path)
     assert (bare.out, bare.err) == (expected.out, "")
-    short = run("predict", "m", "short.csv", cwd=tmp_path)
-    assert short.code == 2
-    assert "no column 'z'" in short.err
+    # Also those of files that were converted.
+    for name in ("train", "other", "short"):
+        succeed(f"convert {name}.csv {name}.arrow --label kind --keep-order -q", cwd=tmp_path)
+    for name in ("train.arrow", "other.arrow"):
+        assert run("predict", "m", name, cwd=tmp_path).out == expected.out
+    for name in ("short.csv", "short.arrow"):
+        refuse("no column 'z' for the model", "predict", "m", name, cwd=tmp_path)
 
 
 def test_the_accuracy_says_which_column_it_is_about(tmp_path: Path) -> None:
@@ -55,16 +63,14 @@ def test_features_that_the_model_has_not_seen_are_left_out(tmp_path: Path) -> No
     expected = run("predict", "m", "data", "--scores", cwd=tmp_path)
     found = run("predict", "m", "wider", "--scores", cwd=tmp_path)
     assert (found.code, found.out) == (0, expected.out)
-    note = "4 values in 2 rows are of features that the model has not seen (it has 12)"
-    assert found.err == f"wider: {note}, and were left out\n{expected.err}"
+    note = "4 values of features that the model has not seen were left out"
+    assert found.err == f"wider: {note}\n{expected.err}"
     measured = run("evaluate", "m", "wider", cwd=tmp_path)
     of_data = run("evaluate", "m", "data", cwd=tmp_path).out
     assert (measured.code, measured.out) == (0, of_data.replace("data: 300", "wider: 300"))
     assert note in measured.err
     # Nobody trained on these rows.
-    refused = run("verify", "m", "wider", cwd=tmp_path)
-    assert refused.code == 2
-    assert "row 4 has feature 13, and the model has 12 features" in refused.err
+    refuse("it was not trained on this file", "verify", "m", "wider", cwd=tmp_path)
     run("convert", "wider", "wider.arrow", "--keep-order", "-q", cwd=tmp_path)
     converted = run("predict", "m", "wider.arrow", "--scores", cwd=tmp_path)
     assert (converted.code, converted.out) == (0, expected.out)
@@ -80,13 +86,10 @@ def test_a_table_with_other_columns_than_the_model(command: str, tmp_path: Path)
     write(tmp_path / "data", n_columns=5)
     run("train", "data", "-q", "-o", "m", cwd=tmp_path)
     (tmp_path / "t.csv").write_text("a,b,c,label\n1,2,3,1\n4,5,6,-1\n")
-    refused = run(command, "m", "t.csv", cwd=tmp_path)
-    assert refused.code == 2
-    assert "t.csv has 3 columns of features (labels in 'label'), the model 5" in refused.err
+    words = f"{command} m t.csv"
+    refuse("t.csv has 3 columns of features (labels in 'label'), the model 5", words, cwd=tmp_path)
     run("convert", "t.csv", "t.arrow", "-q", cwd=tmp_path)
-    refused = run(command, "m", "t.arrow", cwd=tmp_path)
-    assert refused.code == 2
-    assert "t.arrow has 3 columns of features (labels in 'label'), the model 5" in refused.err
+    refuse("t.arrow has 3 columns of features", f"{command} m t.arrow", cwd=tmp_path)
 
 
 def test_a_table_without_labels(tmp_path: Path) -> None:
@@ -97,27 +100,110 @@ def test_a_table_without_labels(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *rows]) + "\n")
     bare = run("predict", "m", "t.csv", cwd=tmp_path)
     assert (bare.out, bare.err) == (run("predict", "m", "data", cwd=tmp_path).out, "")
-    refused = run("evaluate", "m", "t.csv", cwd=tmp_path)
-    assert refused.code == 2
-    assert "labels in 'c'" in refused.err
+    refuse("labels in 'c'", "evaluate", "m", "t.csv", cwd=tmp_path)
 
 
-def test_columns_of_a_converted_table_are_found_by_name(tmp_path: Path) -> None:
+def test_measures_agree_with_scikit_learn(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_classes=3)
+    write(tmp_path / "new", n_classes=3, seed=1)
+    run("train", "data", "-q", cwd=tmp_path)
+    X, y = noisy(n_classes=3, seed=1)
+    predicted = Model.load(tmp_path / "data.model").predict(X)
+    result = run("evaluate", "data.model", "new", "--json", cwd=tmp_path).json
+    assert result["rows"] == y.size
+    assert result["accuracy"] == pytest.approx((predicted == y).mean())
+    assert result["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, predicted))
+    precision, recall, _, _ = precision_recall_fscore_support(y, predicted)
+    for k, name in enumerate(["0", "1", "2"]):
+        scores = result["classes"][name]
+        assert scores["precision"] == pytest.approx(precision[k])
+        assert scores["recall"] == pytest.approx(recall[k])
+        assert scores["weight"] == (y == k).sum()
+
+
+def test_weights_count(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 3))
-    y = (X @ [1.0, -2.0, 0.5] > 0).astype(int)
-    for order in ("xyz", "zxy"):
-        rows = [",".join(map(repr, [*(row["xyz".index(c)] for c in order), label]))
-                for row, label in zip(X.tolist(), y.tolist(), strict=True)]  # fmt: skip
-        (tmp_path / f"{order}.csv").write_text("\n".join([",".join(order) + ",label", *rows]))
-        run("convert", f"{order}.csv", f"{order}.arrow", "--keep-order", "-q", cwd=tmp_path)
-    run("train", "xyz.csv", "-q", "-o", "m", cwd=tmp_path)
-    expected = run("predict", "m", "xyz.csv", cwd=tmp_path)
-    for name in ("zxy.csv", "xyz.arrow", "zxy.arrow"):
-        done = run("predict", "m", name, cwd=tmp_path)
-        assert (done.code, done.out) == (0, expected.out)
-    (tmp_path / "other.csv").write_text("x,y,label\n1,2,0\n3,4,1\n")
-    run("convert", "other.csv", "other.arrow", "-q", cwd=tmp_path)
-    refused = run("predict", "m", "other.arrow", cwd=tmp_path)
-    assert refused.code == 2
-    assert "no column 'z' for the model" in refused.err
+    x = rng.standard_normal(40)
+    y = np.where(x + 0.5 * rng.standard_normal(40) > 0, 1, 0)
+    weights = rng.integers(1, 5, 40)
+    rows = [f"{a!r},{w},{b}" for a, w, b in zip(x.tolist(), weights, y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,w,label", *rows]) + "\n")
+    run("train", "t.csv", "--weight", "w", "-q", "-o", "m", cwd=tmp_path)
+    right = Model.load(tmp_path / "m").predict(x[:, np.newaxis]) == y
+    done = run("evaluate", "m", "t.csv", "--weight", "w", cwd=tmp_path)
+    assert f"accuracy {weights[right].sum() / weights.sum():.4%}" in done.out
+    assert "in weight" in done.out
+
+
+def test_the_share_of_sure_predictions(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    write(tmp_path / "new", seed=1)
+    run("train", "data", "-q", "--tol", "1e-6", cwd=tmp_path)
+    X, _ = noisy(seed=1)
+    model = Model.load(tmp_path / "data.model")
+    share = model.stability(X)
+    assert 0.5 < share <= 1.0
+    done = run("evaluate", "data.model", "new", "--json", cwd=tmp_path)
+    assert done.json["stability"] == pytest.approx(share)
+    text = run("evaluate", "data.model", "new", cwd=tmp_path).out
+    assert "more training could not flip" in text
+    # Nothing is sure of a model that is far from the optimum.
+    run("train data -q -o far -c 100 --tol 2 --solver sgd-s", cwd=tmp_path)
+    assert "(a tighter --tol" in run("evaluate", "far", "new", cwd=tmp_path).out
+    # Without a certificate there is nothing to say.
+    replace(model, certificates=()).save(tmp_path / "bare.model")
+    assert run("evaluate", "bare.model", "new", "--json", cwd=tmp_path).json["stability"] is None
+    assert "flip" not in run("evaluate", "bare.model", "new", cwd=tmp_path).out
+
+
+def test_the_share_counts_weights_and_is_rounded_down(tmp_path: Path) -> None:
+    """Of weights 1 and 2e6, the first is that of a row that is not sure."""
+    certificate = Certificate(1.0, 0.5, target=1.0)
+    model = Model(
+        coef=np.array([[2.0]]), intercept=np.zeros(1), classes=np.array([0, 1]),
+        class_weight=np.ones(2), certificates=(certificate,), feature_names=("x",),
+    )  # fmt: skip
+    model.save(tmp_path / "sure.model")
+    replace(model, coef=np.array([[0.5]])).save(tmp_path / "open.model")
+    (tmp_path / "t.csv").write_text("x,w,label\n1,2000000,1\n1e-300,1,1\n")
+    at = ("t.csv", "--weight", "w")
+    assert run("evaluate", "open.model", *at, "--json", cwd=tmp_path).json["stability"] == 0.0
+    share = run("evaluate", "sure.model", *at, "--json", cwd=tmp_path).json["stability"]
+    assert share == pytest.approx(2e6 / (2e6 + 1), rel=1e-12)
+    assert "not flip 99.9999% of" in run("evaluate", "sure.model", *at, cwd=tmp_path).out
+
+
+def test_labels_of_other_data_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "-q", cwd=tmp_path)
+    (tmp_path / "other").write_text("7 1:1\n8 2:1\n")
+    words = "evaluate data.model other"
+    refuse("none of the labels in other (7, 8) is one of the model's (-1, 1)", words, cwd=tmp_path)
+
+
+def test_the_page_tells_what_is_proved(tmp_path: Path) -> None:
+    write(tmp_path / "data", n_classes=3)
+    run("train", "data", "-q", "--solver", "dcd", cwd=tmp_path)
+    made = succeed("report", "data.model", "data", cwd=tmp_path)
+    assert made.out.strip() == "data.model.html"
+    with opened(tmp_path / "data.model.html") as driver:
+        text = driver.find_element("css selector", "body").text
+        assert "The objective of every class is within" in text
+        assert "J and L closing in on each other" in text
+        assert "certsvm verify data.model" in text
+        assert "claimed by the file" in text
+        assert "L remains a claim" in text
+        assert "could not flip" in text
+        assert "fingerprint" in text
+
+
+def test_without_data_and_elsewhere(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    run("train", "data", "--witness", "-q", cwd=tmp_path)
+    assert run("report", "data.model", "-o", "page.html", cwd=tmp_path).code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "could not flip" not in page
+    assert page.startswith("<!DOCTYPE html>")
+    assert "can recompute the certificate" in page
+    # As in the file, which counts from one.
+    assert "feature 1<" in page

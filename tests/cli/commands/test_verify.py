@@ -1,4 +1,4 @@
-"""Verifying from the shell."""
+"""Judging models from the shell."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from certsvm import Certificate, LinearSVC, Model
+from certsvm import Certificate, LinearSVC, Model, bound
 from certsvm.files import Witness, load_libsvm
 from certsvm.verification.evidence import Fingerprint
-from tests.cli.running import run, write
+from tests.cli.running import refuse, run, succeed, write
 from tests.files.hostile import hostile, rows, write_blocks
 
 
@@ -30,8 +30,7 @@ def test_the_problem_is_named(tmp_path: Path) -> None:
     write(tmp_path / "data")
     options = ["-c", 0.5, "-B", 1, "-s", 1, "-w1", 2]
     run("train", "data", *options, "-R", "--witness", "-q", cwd=tmp_path)
-    verified = run("verify", "data.model", "data", cwd=tmp_path)
-    assert verified.code == 0
+    verified = succeed("verify", "data.model", "data", cwd=tmp_path)
     expected = "C = 0.5, squared hinge loss, intercept without penalty, weights of classes 1, 2"
     assert verified.out.splitlines()[0] == expected
     run("train", "data", *options[:4], "-q", cwd=tmp_path)
@@ -49,9 +48,7 @@ def test_an_old_witness_does_not_refute_a_new_model(tmp_path: Path) -> None:
     assert run("verify", "data.model", "data", cwd=tmp_path).code == 3
     # Put back by hand, it is recognised.
     (tmp_path / "data.model.witness").write_bytes(old)
-    refused = run("verify", "data.model", "data", cwd=tmp_path)
-    assert refused.code == 2
-    assert "belongs to another model" in refused.err
+    refuse("belongs to another model", "verify", "data.model", "data", cwd=tmp_path)
 
 
 def test_json_holds_what_was_recomputed_and_claimed(tmp_path: Path) -> None:
@@ -125,10 +122,7 @@ def test_hostile_files_are_bad_input(tmp_path: Path) -> None:
     for name in chosen:
         words = [("verify", "model", name), ("evaluate", "model", name)]
         for command in [*words, ("train", name, "-o", "none")] if "-1" in name else words:
-            refused = run(*command, cwd=tmp_path)
-            assert refused.code == 2, command
-            assert files[tmp_path / name] in refused.err
-            assert "Traceback" not in refused.err
+            refuse(files[tmp_path / name], *command, cwd=tmp_path)
 
 
 @pytest.fixture
@@ -158,16 +152,11 @@ FORMS = ("t.parquet", "t.arrow")
 def test_the_model_does_not_choose_the_columns(table: Path, form: str) -> None:
     save_model(table, ["noise"])
     for command in ("verify", "evaluate"):
-        refused = run(command, "m", form, cwd=table)
-        assert refused.code == 2
-        assert "does not use: 'good'" in refused.err
-    verified = run("verify", "m", form, "--ignore", "good", cwd=table)
-    assert verified.code == 0
+        refuse("does not use: 'good'", command, "m", form, cwd=table)
+    verified = succeed("verify", "m", form, "--ignore", "good", cwd=table)
     assert "1 column used ('noise'), 1 ignored ('good')" in verified.out
     for name, message in (("bad", "no column 'bad'"), ("noise", "'noise'")):
-        refused = run("verify", "m", form, "--ignore", "good", "--ignore", name, cwd=table)
-        assert refused.code == 2
-        assert message in refused.err
+        refuse(message, "verify", "m", form, "--ignore", "good", "--ignore", name, cwd=table)
     assert run("predict", "m", form, cwd=table).code == 0
 
 
@@ -175,9 +164,7 @@ def test_the_model_does_not_choose_the_columns(table: Path, form: str) -> None:
 def test_the_label_is_no_feature(table: Path, form: str) -> None:
     save_model(table, ["good", "noise", "label"])
     for command in ("verify", "evaluate"):
-        refused = run(command, "m", form, cwd=table)
-        assert refused.code == 2
-        assert "'label'" in refused.err
+        refuse("'label'", command, "m", form, cwd=table)
     # An accuracy there would be worth nothing.
     assert "accuracy" not in run("predict", "m", form, cwd=table).err
 
@@ -188,11 +175,10 @@ def test_the_model_does_not_choose_the_label(table: Path) -> None:
     frame.rename(columns={"label": "y"}).to_csv(table / "t.csv", index=False)
     save_model(table, ["y"], "good")
     for command in ("verify", "evaluate"):
-        refused = run(command, "m", "t.csv", cwd=table)
-        assert refused.code == 2
-        assert "column 'y' has the labels, and is for the model, too" in refused.err
-    verified = run("verify", "m", "t.csv", "--label", "good", "--json", cwd=table)
-    assert verified.code == 0
+        refuse(
+            "column 'y' has the labels, and is for the model, too", command, "m", "t.csv", cwd=table
+        )
+    verified = succeed("verify", "m", "t.csv", "--label", "good", "--json", cwd=table)
     assert verified.json["data"] == {
         "file": "t.csv", "rows": 60, "label": "good", "weight": None, "model_label": None,
         "n_columns": 1, "columns": ["y"], "ignored": [],
@@ -204,19 +190,13 @@ def test_weights_are_no_features(table: Path) -> None:
     frame["w"] = frame["w"].abs()
     frame.to_csv(table / "t.csv", index=False)
     save_model(table, ["good", "w"])
-    refused = run("verify", "m", "t.csv", "--weight", "w", cwd=table)
-    assert refused.code == 2
-    assert "column 'w' has the weights" in refused.err
+    refuse("column 'w' has the weights", "verify", "m", "t.csv", "--weight", "w", cwd=table)
     run("train", "t.csv", "--weight", "w", "--witness", "-q", "-o", "weighted", cwd=table)
-    refused = run("verify", "weighted", "t.csv", cwd=table)
-    assert refused.code == 2
-    assert "does not use: 'w'" in refused.err
-    verified = run("verify", "weighted", "t.csv", "--weight", "w", cwd=table)
-    assert verified.code == 0
+    refuse("does not use: 'w'", "verify", "weighted", "t.csv", cwd=table)
+    verified = succeed("verify", "weighted", "t.csv", "--weight", "w", cwd=table)
     assert "labels in 'label'; weights in 'w'; 1 column used ('good')" in verified.out
     run("convert", "t.csv", "w.arrow", "--weight", "w", "--keep-order", "-q", cwd=table)
-    converted = run("verify", "weighted", "w.arrow", "--json", cwd=table)
-    assert converted.code == 0
+    converted = succeed("verify", "weighted", "w.arrow", "--json", cwd=table)
     data = converted.json["data"]
     assert (data["label"], data["weight"], data["columns"]) == ("label", "w", ["good"])
 
@@ -233,9 +213,7 @@ def test_numbers_are_not_made_one_hot(tmp_path: Path) -> None:
         model, feature_names=("x=0", "x=1", "x=2"),
         parameters={**model.parameters, "one_hot": {"x": [0, 3]}},
     ).save(tmp_path / "m")  # fmt: skip
-    refused = run("verify", "m", "t.csv", cwd=tmp_path)
-    assert refused.code == 2
-    assert "column 'x' holds numbers" in refused.err
+    refuse("column 'x' holds numbers", "verify", "m", "t.csv", cwd=tmp_path)
 
 
 def test_a_model_without_names_has_no_say_either(table: Path) -> None:
@@ -246,6 +224,45 @@ def test_a_model_without_names_has_no_say_either(table: Path) -> None:
     save_model(table, ["good", "noise"])
     replace(Model.load(table / "m", witness=True), feature_names=None).save(table / "m")
     for form in FORMS:
-        verified = run("verify", "m", form, cwd=table)
-        assert verified.code == 0
+        verified = succeed("verify", "m", form, cwd=table)
         assert "2 columns used ('good', 'noise'), none ignored" in verified.out
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Data, a model of them, and the same model by way of liblinear's text."""
+    write(tmp_path / "data", n_classes=3)
+    run("train", "data", "-B", 1, "-c", 0.3, "-q", "-o", "m", cwd=tmp_path)
+    run("export", "m", "text", cwd=tmp_path)
+    run("import", "text", "imported", cwd=tmp_path)
+    return tmp_path
+
+
+def test_a_model_of_liblinear(folder: Path) -> None:
+    refuse("certsvm bound", "verify", "imported", "data", cwd=folder)
+    refuse("-c", "bound", "imported", "data", cwd=folder)
+    X, y = load_libsvm(folder / "data")[:2]
+    expected = bound(Model.load(folder / "m"), X, y)
+    for name in ("text", "imported"):
+        done = succeed("bound", name, "data", "-c", 0.3, "--json", cwd=folder)
+        told = done.json
+        assert told["met"]
+        assert [c["class"] for c in told["certificates"]] == [0, 1, 2]
+        for certificate, other in zip(told["certificates"], expected, strict=True):
+            assert certificate["primal"] == pytest.approx(other.primal)
+            assert certificate["dual"] <= certificate["primal"] * (1 + 1e-9)
+
+
+def test_other_objectives(folder: Path) -> None:
+    own = succeed("bound", "m", "data", cwd=folder)
+    assert own.out.startswith("C = 0.3, hinge loss, intercept in the penalty (scaled by 1)")
+    other = run("bound", "m", "data", "-c", 30, "-s", 1, "-R", cwd=folder)
+    assert other.code == 3
+    assert other.out.startswith("C = 30, squared hinge loss, intercept without penalty")
+    assert "minimised another objective" in other.err
+    assert "not met" in other.out
+
+
+def test_data_that_the_model_does_not_know(folder: Path) -> None:
+    write(folder / "wider", n_columns=30, n_classes=3)
+    refuse("it was not trained on this file", "bound", "m", "wider", cwd=folder)

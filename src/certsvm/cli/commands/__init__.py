@@ -1,1 +1,1 @@
-"""The commands, each in a file by its name."""
+"""The commands; those that belong together share a file."""

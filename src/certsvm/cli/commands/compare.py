@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
-from certsvm.cli.app import BadInput, facts, put_json
+from certsvm.cli.app import BadInput, facts
 from certsvm.cli.inputs import load, name_of
 from certsvm.cli.interrupts import stoppable
 from certsvm.cli.outputs import require_outputs
@@ -14,15 +13,13 @@ from certsvm.cli.progress import training_progress
 from certsvm.cli.sources import known_label
 
 
-@click.command()
-@o.file_argument("file")
-@o.shared(
+@o.command(
+    "FILE",
     click.option("--solvers", metavar="A,B,...",
                  help="Names of the solvers; by default those of auto,dcd,ocas,sgd-m that minimise "
                       "this objective."),
     click.option("--positive", metavar="LABEL",
-                 help="Compare on this class against all others; needed if FILE has more than "
-                      "two."),
+                 help="The class against all others, if FILE has more than two."),
     "C", *o.PROBLEM,
     click.option("--max-time", type=o.NOT_NEGATIVE, default=60.0, show_default=True,
                  metavar="SECONDS", help="Limit for each solver."),
@@ -30,7 +27,7 @@ from certsvm.cli.sources import known_label
     click.option("--plot", type=o.OUTPUT_FILE, metavar="PNG", help="Plot accuracy against time."),
     *o.OUTPUT,
 )  # fmt: skip
-def command(
+def compare_command(
     options: o.Options, file: str, solvers: str | None, positive: str | None, plot: str | None
 ) -> None:
     """Run several solvers on FILE, with two classes, or with one against all others.
@@ -52,13 +49,10 @@ def command(
     if positive is not None:
         y = np.asarray(y == known_label(positive, classes, f"--positive {positive}"))
     elif classes.size > 2:
-        raise BadInput(
-            f"{name_of(file)} has {classes.size} classes ({listing(classes.tolist())}). Solvers "
-            f"are compared on one against all others: --positive {tidy(classes.tolist()[0])}"
-        )
+        names = listing(classes.tolist())
+        raise BadInput(f"{name_of(file)} has {classes.size} classes ({names}): say --positive ONE")
     tol = options.settings(options.C).tol
-    progress = training_progress(tol, options.max_time, 1, quiet=options.silent)
-    with stoppable() as stop, progress as observer:
+    with stoppable() as stop, training_progress(quiet=options.silent) as observer:
         result = compare(
             X, y, solvers=solvers and [name.strip() for name in solvers.split(",")],
             fit_intercept=options.bias > 0, intercept_scaling=options.intercept_scaling or 1.0,
@@ -68,7 +62,4 @@ def command(
         )  # fmt: skip
         if plot is not None:
             result.plot(plot)
-    if options.as_json:
-        put_json(facts(result, "table dual primal"))
-    else:
-        click.echo(str(result))
+    options.answer(facts(result, "table dual primal"), result)

@@ -1,4 +1,4 @@
-"""certsvm compile."""
+"""certsvm compile and demo: what needs no data."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ import contextlib
 import io
 import os
 import tempfile
-import time
-from collections.abc import Iterator
-from itertools import product
-from pathlib import Path
 
 import click
 
-from certsvm.cli.app import BadInput, app, say
-from certsvm.cli.compilation import UNKEPT
+from certsvm.cli import say
+from certsvm.cli.app import BadInput, app
+from certsvm.cli.progress import UNKEPT, seconds_compiled, watch_compilation
 
 # Rows, columns, and the share of values that are not zero: each makes other kernels run.
-_SHAPES = {
-    "small": (60, 5, 0.5), "large": (300, 80, 1.0), "sparse": (300, 80, 0.1), "wide": (80, 300, 0.1)
-}  # fmt: skip
+_SHAPES = (60, 5, 0.5), (300, 80, 1.0), (300, 80, 0.1), (80, 300, 0.1)
 
 
 @click.command()
-def command() -> None:
+def compile_command() -> None:
     """Compile the kernels that most commands need, and keep them, so that nobody has to wait.
 
     These are the kernels of train, predict, verify and convert for rows that are dense or sparse,
@@ -31,55 +26,57 @@ def command() -> None:
     when they are first used. They are kept for processors like this one in the folder that is
     printed; the environment variable NUMBA_CACHE_DIR names another.
     """
-    import certsvm.files.libsvm  # noqa: F401  its kernels tell where all are kept
+    import numpy as np
+
+    from certsvm.files import save_libsvm
     from certsvm.kernels.jit import kernel_folders
 
     if None in kernel_folders():
         raise BadInput(UNKEPT)
-    say("compiling kernels, which takes a minute or so")
-    began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        _write_data(Path(folder))
-        for words in _commands(Path(folder)):
-            with (
-                contextlib.redirect_stdout(io.StringIO()),
-                contextlib.redirect_stderr(io.StringIO()),
-                # It may end with the exit code that the target was not met.
-                contextlib.suppress(SystemExit),
-            ):
-                app.main(list(map(str, words)), "certsvm", standalone_mode=False)
-    seconds, folders = time.perf_counter() - began, kernel_folders()
-    click.echo(f"kernels are in {os.path.commonpath(filter(None, folders))}; {seconds:.1f} s")
-
-
-def _write_data(folder: Path) -> None:
-    """The same rows as text and as a table, in each shape."""
-    import numpy as np
-
-    from certsvm.files import save_libsvm
-
+    watch_compilation(quiet=True)
+    say("compiling the kernels that are not kept yet; all of them take a minute or so")
     rng = np.random.default_rng(0)
-    for name, (n_rows, n_columns, density) in _SHAPES.items():
-        X = rng.standard_normal((n_rows, n_columns))
-        X *= rng.random(X.shape) < density
-        y = (X.sum(axis=1) + rng.standard_normal(n_rows) > 0).astype(int)
-        save_libsvm(folder / f"{name}.txt", X, y)
-        np.savetxt(folder / f"{name}.csv", np.column_stack([X, y]), delimiter=",")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for n_rows, n_columns, density in _SHAPES:
+            X = rng.standard_normal((n_rows, n_columns))
+            X *= rng.random(X.shape) < density
+            y = (X.sum(axis=1) + rng.standard_normal(n_rows) > 0).astype(int)
+            save_libsvm("text", X, y)
+            np.savetxt("t.csv", np.column_stack([X, y]), delimiter=",")
+            for data in ("text", "t.csv --no-header"):
+                _use_kernels(data)
+                _use_kernels(f"{data} --float32")
+        _run("train blocks -q -o model --stream --solver sgd-s")
+    folders = filter(None, kernel_folders())
+    click.echo(f"kernels are in {os.path.commonpath(folders)}; {seconds_compiled():.1f} s")
 
 
-def _commands(folder: Path) -> Iterator[tuple[object, ...]]:
-    """The commands that use the kernels, one after the other."""
-    model, blocks, labels = folder / "model", folder / "blocks.arrow", folder / "labels"
-    kinds = ("txt",), ("csv", "--no-header")
-    losses = "hinge", "squared_hinge"
-    for name, kind, precision, loss in product(_SHAPES, kinds, ((), ("--float32",)), losses):
-        data = (folder / f"{name}.{kind[0]}", *kind[1:], *precision)
-        how = ("-q", "-s", loss, "-B", 1, "--witness", "-o", model)
+def _use_kernels(data: str) -> None:
+    """Use the kernels that a kind of file needs."""
+    for loss in ("hinge", "squared_hinge"):
+        how = f"-q -s {loss} -B 1 --witness -o model"
         for solver in ("auto", "working-set", "newton"):
-            yield "train", *data, *how, "--solver", solver
-        yield "verify", model, *data
-        yield "predict", model, *data, "-o", labels
-        yield "convert", data[0], blocks, *data[1:], "-q", "--memory", "8G"
-        yield "train", blocks, *how
-        yield "train", blocks, *how, "--stream"
-    yield "train", blocks, "-q", "-o", model, "--stream", "--solver", "sgd-s"
+            _run(f"train {data} {how} --solver {solver}")
+        _run(f"verify model {data}")
+        _run(f"predict model {data} -o labels")
+        _run(f"convert {data} -q --memory 8G blocks")
+        _run(f"train blocks {how}")
+        _run(f"train blocks {how} --stream")
+
+
+def _run(words: str) -> None:
+    quiet = io.StringIO()
+    with (
+        contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet),
+        # It may end with the exit code that the target was not met.
+        contextlib.suppress(SystemExit),
+    ):  # fmt: skip
+        app.main(words.split(), "certsvm", standalone_mode=False)
+
+
+@click.command()
+def demo_command() -> None:
+    """Train, verify and compare on generated data: 100,000 documents, some ten seconds."""
+    from certsvm.demo import main
+
+    main()

@@ -1,4 +1,4 @@
-"""certsvm info."""
+"""certsvm info, export and import: what is in a file, and models of liblinear."""
 
 from __future__ import annotations
 
@@ -9,47 +9,41 @@ from typing import Any
 import click
 
 from certsvm.certificates.certificate import tidy
-from certsvm.cli.app import put_json
-from certsvm.cli.inputs import batches_of, kind_of, opened
-from certsvm.cli.models import certificates_as_json, is_model, load_model
-from certsvm.cli.options import TRAINING_DATA, Options, file_argument, shared
+from certsvm.cli import inputs
+from certsvm.cli import options as o
+from certsvm.cli.app import facts
+from certsvm.cli.outputs import require_outputs
 
 
-@click.command()
-@file_argument("file", stdin=False)
-@shared(*TRAINING_DATA, "as_json")
-def command(options: Options, file: str) -> None:
+@o.command("FILE", *o.TRAINING_DATA, "as_json")
+def info_command(options: o.Options, file: str) -> None:
     """Describe FILE: a model, or a data file, of which every row is read and checked."""
-    if is_model(file):
+    if inputs.is_model(file):
         options.reading("model")
-        model = load_model(file)
-        content = {
-            "classes": model.classes.tolist(),
-            "features": model.n_features,
-            "certificates": certificates_as_json(model),
-            "parameters": model.parameters,
+        model = inputs.load_model(file)
+        told = facts(model, "parameters") | {
+            "classes": model.classes.tolist(), "features": model.n_features,
+            "certificates": inputs.certificates_as_json(model),
             "fingerprint": None if model.fingerprint is None else asdict(model.fingerprint),
             "certsvm": model.certsvm_version,
-        }
+        }  # fmt: skip
         text = str(model)
         if model.certificates:
             text += "\nso says the file; `certsvm verify` recomputes it from the data"
-    else:
-        content, text = _about_data(file, options)
-    if options.as_json:
-        put_json(content)
-    else:
-        click.echo(text)
+        options.answer(told, text)
+    options.answer(*_about_data(file, options))
 
 
-def _about_data(file: str, options: Options) -> tuple[dict[str, Any], str]:
+def _about_data(file: str, options: o.Options) -> tuple[dict[str, Any], str]:
     import numpy as np
 
     rows = columns = values = 0
     classes: Counter[str] = Counter()
-    kind = {"text": "libsvm text", "table": "table", "blocks": "converted data"}[kind_of(file)]
-    reader = opened(file, options)
-    for batch in batches_of(reader, options):
+    kind = {"text": "libsvm text", "table": "table", "blocks": "converted data"}[
+        inputs.kind_of(file)
+    ]
+    reader = inputs.opened(file, options)
+    for batch in inputs.batches_of(reader, options):
         rows += len(batch.y)
         columns = max(columns, batch.X.shape[1])
         values += batch.n_values
@@ -58,13 +52,35 @@ def _about_data(file: str, options: Options) -> tuple[dict[str, Any], str]:
     if getattr(reader, "zero_based", False):
         kind += ", zero-based"
     columns = getattr(reader, "n_columns", columns)
-    content = {
-        "kind": kind, "rows": rows, "columns": columns, "values": values, "classes": classes
-    }  # fmt: skip
-    density = values / max(1, rows * columns)
-    lines = [
-        f"{kind}: {rows:,} rows, {columns:,} columns, {values:,} values "
-        f"({100 * density:.3g} % of all)",
-        *(f"class {name}: {count:,} rows" for name, count in classes.items()),
-    ]
-    return content, "\n".join(lines)
+    told = {"kind": kind, "rows": rows, "columns": columns, "values": values, "classes": classes}
+    share = f"{100 * values / max(1, rows * columns):.3g} % of all"
+    lines = [f"{kind}: {rows:,} rows, {columns:,} columns, {values:,} values ({share})"]
+    lines += [f"class {name}: {count:,} rows" for name, count in classes.items()]
+    return told, "\n".join(lines)
+
+
+@o.command("MODEL", "OUTPUT")
+def export_command(options: o.Options, model: str, output: str) -> None:
+    """Write MODEL as liblinear's text to OUTPUT, for liblinear's `predict`.
+
+    Labels must be integers. The certificates are lost.
+    """
+    from certsvm.files import save_liblinear
+
+    require_outputs([model], text_model=output)
+    save_liblinear(inputs.load_model(model), output)
+    click.echo(f"{output}: a text model for liblinear")
+
+
+@o.command("MODEL", "OUTPUT")
+def import_command(options: o.Options, model: str, output: str) -> None:
+    """Write MODEL, which is liblinear's text, as a certsvm model to OUTPUT.
+
+    It predicts the same labels. It has no certificate.
+    """
+    from certsvm.files import load_liblinear
+
+    require_outputs([model], model=output)
+    imported = load_liblinear(model)
+    imported.save(output)
+    click.echo(str(imported))

@@ -7,18 +7,18 @@ import os
 import re
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
-from certsvm.cli.app import NOT_MET, BadInput, facts, put_json, say
-from certsvm.cli.compilation import seconds_compiled, watch_compilation
+from certsvm.cli import say
+from certsvm.cli.app import NOT_MET, BadInput, facts
+from certsvm.cli.inputs import certificates_as_json, certified, problem_of
 from certsvm.cli.interrupts import stop_before_first
-from certsvm.cli.models import certificates_as_json, positive_classes
 from certsvm.cli.outputs import require_outputs
-from certsvm.cli.progress import training_progress
+from certsvm.cli.progress import seconds_compiled, training_progress, watch_compilation
 from certsvm.cli.sources import cross_validated, opened_source
 
 if TYPE_CHECKING:
@@ -26,14 +26,11 @@ if TYPE_CHECKING:
     from certsvm.fitting.sources import Source
     from certsvm.training.settings import Settings
 
-_MANY_CLASSES = 100
-
 # What writes or streams does not go with cross-validation, nor with a cluster.
 _HERE = ("memory", "stream", "witness")
 _NO_MODEL = ("model", "output", "checkpoint", "cluster", *_HERE)
-_EXCLUDED = {
-    "folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE), "model": ("output",)
-}  # fmt: skip
+_EXCLUDED = {"folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE)}
+_EXCLUDED["model"] = ("output",)
 _NEEDED = {"checkpoint_every": "checkpoint", "deadline": "cluster"}
 
 
@@ -49,20 +46,17 @@ class TrainCommand(click.Command):
         return super().parse_args(ctx, translated)
 
 
-@click.command(cls=TrainCommand)
-@click.argument("file", type=click.Path(exists=True, allow_dash=True))
-@click.argument("model", type=o.OUTPUT_FILE, required=False)
-@o.shared(
+@o.command(
+    click.argument("file", type=click.Path(exists=True, allow_dash=True)),
+    click.argument("model", type=o.OUTPUT_FILE, required=False),
     click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
                  help="File for the model; by default FILE.model in this folder."),
     "C", *o.FIT,
     click.option("-v", "--folds", type=click.IntRange(min=2), metavar="N",
-                 help="Do not write a model, but print the accuracy of cross-validation with N "
-                      "folds."),
+                 help="Write no model, but print the accuracy of cross-validation with N folds."),
     click.option("-C", "--find-C", "find_C", is_flag=True,
-                 help="Do not write a model, but print which of the C from 2^-10 to 2^10 has the "
-                      "best accuracy of cross-validation (-v N: with N folds; 5 by default). "
-                      "`certsvm select` can prove it."),
+                 help="Write no model, but print which C from 2^-10 to 2^10 has the best accuracy "
+                      "of cross-validation (-v N; 5 by default). `certsvm select` can prove it."),
     *o.STREAM,
     click.option("--checkpoint", type=click.Path(file_okay=False), metavar="DIR",
                  help="Save the state of training there, and resume from it after a crash."),
@@ -70,14 +64,12 @@ class TrainCommand(click.Command):
                  help="With --checkpoint: least time between checkpoints; 10 by default."),
     click.option("--dask", "cluster", metavar="ADDRESS",
                  help="Train on a Dask cluster: its scheduler's address, or local:N for N "
-                      "processes here. FILE is then a file made by `certsvm convert`, or a folder "
-                      "of such files, that all workers can read."),
+                      "processes here. FILE is then converted, or a folder of such files."),
     click.option("--deadline", type=o.POSITIVE, metavar="SECONDS", default=60.0,
-                 help="With --dask: the cluster counts as lost if no task finishes for this long; "
-                      "60 by default."),
-    *o.TRAINING_DATA, *o.OUTPUT,
+                 help="With --dask: a cluster that ends no task for so long is lost; 60."),
+    *o.TRAINING_DATA, *o.OUTPUT, cls=TrainCommand,
 )  # fmt: skip
-def command(
+def train_command(
     options: o.Options, file: str, model: str | None, output: str | None, folds: int | None,
     find_C: bool, checkpoint: str | None, checkpoint_every: float, cluster: str | None,
     deadline: float,
@@ -120,79 +112,56 @@ def command(
             say(f"resuming from {checkpoint}")
     began = time.perf_counter()
     watch_compilation(quiet=options.silent)
-    compiled = seconds_compiled()
     settings = options.settings(options.C, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
     opened = opened_source(file, options, settings, cluster=cluster, deadline=deadline)
     with opened as (source, settings):
-        read_seconds = time.perf_counter() - began - (seconds_compiled() - compiled)
-        n_problems = len(source.labels)
-        if _MANY_CLASSES < n_problems < source.n_rows:
-            say(
-                f"there are {n_problems} classes, each of which is a problem. Is this the right "
-                "column of labels (--label)?"
-            )
+        read_seconds = time.perf_counter() - began - seconds_compiled()
         if validating:
             _cross_validate(source, settings, folds or 5, options, find_C=find_C)
-            return
-        progress = training_progress(
-            settings.tol, options.max_time, n_problems, quiet=options.silent
-        )
-        with progress as observer:
+        title = "class {}" if len(source.labels) > 1 else "training"
+        with training_progress(title, quiet=options.silent) as observer:
             settings = replace(settings, observers=[observer])
             fitted = fit_model(source, settings, witness=options.witness)
             stop_before_first(fitted.results)
             fitted.model.save(str(output))
     if options.witness and fitted.model.witness is None:
         say("no witness was written: not every class has a dual point")
-    seconds, compiled = time.perf_counter() - began, seconds_compiled() - compiled
-    if options.as_json:
-        put_json({
-            "model": output,
-            "met": fitted.met,
-            "certificates": certificates_as_json(fitted.model),
-            "passes": [result.passes for result in fitted.results],
-            "reasons": [result.reason for result in fitted.results],
-            "solver": fitted.model.parameters["solver"],
-            "seconds": seconds,
-            "seconds_to_read": read_seconds,
-            "seconds_to_compile": compiled,
-        })  # fmt: skip
-    elif not options.quiet:
-        parts = f"{read_seconds:.1f} s to read"
-        parts += f", {compiled:.1f} s to compile" if compiled >= 0.05 else ""
-        _summarise(fitted, f"{output}: ", f"{seconds:.1f} s ({parts})")
-    if not fitted.met:
-        raise SystemExit(NOT_MET)
+    told = {
+        "model": output, "met": fitted.met, "certificates": certificates_as_json(fitted.model),
+        "passes": [result.passes for result in fitted.results],
+        "reasons": [result.reason for result in fitted.results],
+        "solver": fitted.model.parameters["solver"], "seconds": time.perf_counter() - began,
+        "seconds_to_read": read_seconds, "seconds_to_compile": seconds_compiled(),
+    }  # fmt: skip
+    options.answer(told, _summary(fitted, told), 0 if fitted.met else NOT_MET)
 
 
 def _cross_validate(
     source: Source, settings: Settings, folds: int, options: o.Options, *, find_C: bool
-) -> None:
-    """Print what liblinear prints for -v and -C."""
+) -> NoReturn:
+    """Answer what liblinear prints for -v and -C."""
     Cs = [2.0**k for k in range(-10, 11)] if find_C else [options.C]
     search = cross_validated(source, settings, Cs, folds, quiet=options.silent)
-    accuracy = 1.0 - search.best.error
-    if options.as_json:
-        values = [facts(search.values[C], "C error") for C in sorted(search.values)]
-        put_json({"C": search.best.C, "accuracy": accuracy, "folds": folds, "values": values})
-    elif find_C:
-        click.echo(f"Best C = {search.best.C:g}  CV accuracy = {100 * accuracy:g}%")
-    else:
-        click.echo(f"Cross Validation Accuracy = {100 * accuracy:g}%")
+    C, accuracy = search.best.C, 1.0 - search.best.error
+    text = f"Cross Validation Accuracy = {100 * accuracy:g}%"
+    if find_C:
+        text = f"Best C = {C:g}  CV accuracy = {100 * accuracy:g}%"
+    values = [facts(search.values[C], "C error") for C in sorted(search.values)]
+    options.answer({"C": C, "accuracy": accuracy, "folds": folds, "values": values}, text)
 
 
-def _summarise(fitted: Fit, output: str, seconds: str) -> None:
+def _summary(fitted: Fit, told: dict[str, Any]) -> str:
     from certsvm.training.history import shown_passes
 
-    model = fitted.model
-    for label, certificate, result in zip(
-        positive_classes(model), model.certificates, fitted.results, strict=True
-    ):
+    model, lines = fitted.model, []
+    for (label, certificate), result in zip(certified(model), fitted.results, strict=True):
         prefix = f"class {tidy(label)}: " if model.n_problems > 1 else ""
-        click.echo(f"{prefix}{certificate}")
+        lines.append(f"{prefix}{certificate}")
         if not certificate.met:
             passes = shown_passes(result.passes)
-            click.echo(f"{prefix}{result.reason} after {passes} of {result.solver}")
-    passes = shown_passes(model.parameters["passes"])
-    problem, solver = model.certificates[0].problem, model.parameters["solver"]
-    click.echo(f"{output}{problem}; {passes} of {solver}, {seconds}")
+            lines.append(f"{prefix}{result.reason} after {passes} of {result.solver}")
+    passes, compiled = shown_passes(model.parameters["passes"]), told["seconds_to_compile"]
+    how = f"{passes} of {told['solver']}, {told['seconds']:.1f} s"
+    how += f" ({told['seconds_to_read']:.1f} s to read"
+    how += f", {compiled:.1f} s to compile)" if compiled >= 0.05 else ")"
+    return "\n".join([*lines, f"{told['model']}: {problem_of(model)}; {how}"])

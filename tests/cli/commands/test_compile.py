@@ -1,4 +1,4 @@
-"""What is said about compiling, and certsvm compile."""
+"""What is said about compiling, certsvm compile, and the demonstration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.running import run_process, write
+from certsvm import demo
+from tests.cli.running import run_process, succeed, write
 
 
 def test_compiling_is_said_once_and_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,3 +53,14 @@ def test_after_compile_nothing_is_compiled(tmp_path: Path, monkeypatch: pytest.M
             told = run_process("train", name, "-o", "m", "--json", *options, cwd=tmp_path)
             assert told.code == 0
             assert told.json["seconds_to_compile"] == 0.0
+
+
+def test_the_demonstration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    X, y = demo.text_like(n_documents=1000, n_words=300, length=30)
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0)
+    assert 0.4 < (y == 1).mean() < 0.6
+    monkeypatch.setattr(demo, "text_like", lambda: (X, y))
+    shown = succeed("demo", cwd=tmp_path)
+    assert "target 1e-05 % met" in shown.err
+    assert "certificate confirmed" in shown.out
+    assert "SGDClassifier" in shown.out
