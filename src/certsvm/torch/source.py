@@ -80,10 +80,8 @@ class TensorSource(Source):
             totals = torch.stack(of_classes)
         else:
             classes, self._codes = encoded(y, self.rows.device)
-            if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
-                raise ValueError(
-                    "Unknown label type: continuous. Labels must be classes, not quantities."
-                )
+            if classes.dtype.kind == "f" and not (classes % 1.0 == 0.0).all():
+                raise ValueError("Unknown label type: y has quantities, or labels not finite")
             totals = self._codes.bincount(self._sample_weight, minlength=len(classes))
         totals_on_host = totals.double().cpu().numpy()
         super().__init__(classes, totals_on_host, class_weight, multilabel=multilabel)
