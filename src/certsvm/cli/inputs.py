@@ -21,12 +21,12 @@ _BLOCK_BYTES = 16_000_000
 
 
 def kind_of(path: str) -> str:
-    """One of "blocks", "table" and "text"; standard input ("-") is text."""
+    """One of "blocks", "table", "text" and "embeddings"; standard input ("-") is text."""
     if path == "-":
         return "text"
-    from certsvm.files import compressed
+    from certsvm.files import compressed, embeddings
 
-    return compressed.kind_of(path)
+    return "embeddings" if embeddings.is_embeddings(path) else compressed.kind_of(path)
 
 
 def name_of(path: str) -> str:
@@ -46,13 +46,17 @@ def say_notes(path: str, notes: Sequence[str]) -> None:
 
 
 def opened(path: str, options: Options, **more: Any) -> Any:
-    """The reader of a file: ``BlockFile``, ``Table``, or ``LibsvmBlocks`` of text."""
+    """The reader of a file: ``BlockFile``, ``Embeddings``, ``Table``, or ``LibsvmBlocks``."""
     kind = kind_of(path)
     reading = options.reading(kind) | more
     if kind == "blocks":
         from certsvm.files.block_file import BlockFile
 
         return BlockFile(path)
+    if kind == "embeddings":
+        from certsvm.files.embeddings import Embeddings
+
+        return Embeddings(path, **reading)
     if kind == "table":
         from certsvm.files.tables import Table
 
@@ -87,6 +91,9 @@ def load(path: str, options: Options, **more: Any) -> tuple[Batch, dict[str, Any
         say_notes(path, text.notes)
         return Batch(text.X, text.y), {"origin": {"zero_based": text.zero_based}}
     file = opened(path, options, **more)
+    if kind_of(path) == "embeddings":
+        # A device takes them as they are.
+        return file.read(None if options.device else options.dtype), {}
     say_notes(path, getattr(file, "notes", ()))
     rows = joined(list(batches_of(file, options)))
     if unseen := getattr(file, "unseen", None):

@@ -167,7 +167,10 @@ def rows_for(
         options = replace(options, zero_based=zero_based)
     try:
         chosen_by = {} if exact else {"usual_label": named}
-        file = opened(path, options, **(roles | chosen_by if kind == "table" else {}))
+        given: dict[str, Any] = roles | chosen_by if kind == "table" else {}
+        if kind == "embeddings":
+            given = {"labelled": complete}
+        file = opened(path, options, **given)
     except ValueError as error:
         if exact and named not in (None, options.label) and kind == "table":
             more = f"The model says that the labels are in {named!r} (--label)."

@@ -109,8 +109,13 @@ class Options:
         help="Number of columns of libsvm text; by default the largest index.")  # fmt: skip
     float32: bool = _flag("--float32", help="Keep values in single precision.")
     label: str | None = _option(
-        "--label", metavar="NAME",
-        help='Column of labels of a table; by default "label" or the last.')  # fmt: skip
+        "--label", "--labels", metavar="NAME",
+        help='Column of labels of a table; by default "label" or the last. Of embeddings, also a '
+             "file .npy of labels.")  # fmt: skip
+    embeddings: str | None = _option(
+        "--embeddings", metavar="NAME",
+        help="The tensor of a .safetensors file, or the column of lists of a Parquet file, to "
+             "train on; needed if there are several.")  # fmt: skip
     weight: str | None = _option("--weight", metavar="NAME", help="Column of weights of a table.")
     header: bool | None = _option(
         "--header/--no-header",
@@ -173,6 +178,10 @@ class Options:
     seed: int = _option(
         "--seed", default=0, type=click.IntRange(min=0),
         help="Seed of the random orders, and of folds.")  # fmt: skip
+    device: str | None = _option(
+        "--device", type=click.Choice(["cpu", "cuda"]),
+        help="Train there with PyTorch, all classes at once: for embeddings and other rows "
+             "without zeros. cuda is a GPU.")  # fmt: skip
     n_jobs: int | None = _option(
         "--n-jobs", type=click.IntRange(min=1), help="Threads; by default one per processor."
     )
@@ -207,7 +216,7 @@ class Options:
 
         Raises if there are options for other kinds of files.
         """
-        names, refused = _READING.get(kind, ((), (*_TEXT, *_TABLE, "float32")))
+        names, refused = _READING.get(kind, ((), (*_TEXT, *_TABLE, *_OTHER)))
         for name in refused:
             if getattr(self, name) != getattr(Options, name):
                 raise BadInput(f"{_FIELDS[name]['names'][0]} does not apply to {_KINDS[kind]}")
@@ -237,13 +246,21 @@ class Options:
 _FIELDS = {item.name: item.metadata for item in fields(Options)}
 _TEXT = ("zero_based", "n_features")
 _TABLE = ("label", "weight", "header", "separator", "categorical", "drop", "columns")
-_READING = {"text": (_TEXT, (*_TABLE, "ignore")), "table": (_TABLE, _TEXT)}
+_OTHER = ("embeddings", "float32")
+_READING = {
+    "text": (_TEXT, (*_TABLE, "ignore", "embeddings")),
+    "table": (_TABLE, (*_TEXT, "embeddings")),
+    "embeddings": (("label", "embeddings"), (*_TEXT, *_TABLE[1:], "ignore")),
+}
 _KINDS = {
-    "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models"
+    "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models",
+    "embeddings": "embeddings",
 }  # fmt: skip
 
 # What several commands take.
-DATA = ("zero_based", "n_features", "float32", "label", "weight", "header", "separator")
+DATA = (
+    "zero_based", "n_features", "float32", "label", "embeddings", "weight", "header", "separator"
+)  # fmt: skip
 TRAINING_DATA = (*DATA, "categorical", "drop", "columns")
 PROBLEM = ("tol", "loss", "bias", "free_intercept", "max_iter", "seed")
 FIT = (*PROBLEM, "weights", "solver", "max_time", "n_jobs")

@@ -64,6 +64,7 @@ def training_progress(
     from certsvm.training.result import Observer
 
     lines: dict[int, Any] = {}
+    n_proved = 0
 
     class LiveProgress(Observer):
         def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
@@ -77,13 +78,17 @@ def training_progress(
             return [after_pass]
 
         def end(self, i: int, label: Any, result: Result) -> None:
+            nonlocal n_proved
+            n_proved += result.certificate.met
             if n_problems > 1 and i in lines:
                 bar.remove_task(lines[i])
+                bar.update(total, description=f"{n_proved} of {n_problems} classes proved")
 
     if quiet:
         yield Observer()
     elif _on_terminal():
         with _live_lines() as bar:
+            total = bar.add_task(f"{n_problems} classes") if n_problems > 1 else None
             yield LiveProgress()
     else:
         yield PrintedProgress(n_problems, _SECONDS_BETWEEN_LINES, summary=False)

@@ -22,6 +22,7 @@ from certsvm.cli.progress import live_line
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from certsvm.files.batch import Batch
     from certsvm.fitting.cross_validation import CrossValidation
     from certsvm.fitting.sources import ClassWeight, Source, StreamSource
     from certsvm.training.settings import Settings
@@ -32,7 +33,7 @@ _SHARE_OF_MEMORY = 0.7
 _WITHOUT_DATA = 300_000_000
 # Of training in memory, per byte of a file: the rows twice, and arrays for them. A byte of text may
 # become three bytes of rows, and a byte that is compressed any number.
-_PER_BYTE = {"blocks": 3, "text": 7, "table": 7}
+_PER_BYTE = {"blocks": 3, "text": 7, "table": 7, "embeddings": 5}
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row; other
 # solvers need less.
 _PER_ROW_OF_WITNESS = 120
@@ -58,16 +59,29 @@ def opened_source(
         else:
             # Unknown names are refused before the data are read.
             make_solver(options.solver)
-            if _must_stream(file, options):
+            if options.device is None and _must_stream(file, options):
                 source = _streamed(file, options, settings)
             else:
                 with live_line("reading", quiet=options.silent):
                     rows, facts = load(file, options)
-                source = MemorySource(*rows, intercept_scaling=rho, **facts)
+                if options.device is None:
+                    source = MemorySource(*rows, intercept_scaling=rho, **facts)
+                else:
+                    source = _on_device(rows, facts, options)
         source.set_class_weight(parse_class_weights(options.weights, source.classes))
         if options.tol is None and not isinstance(source, MemorySource):
             settings = replace(settings, tol=COARSE_TOL)
         yield source, replace(settings, stop=stack.enter_context(stoppable()))
+
+
+def _on_device(rows: Batch, facts: dict[str, Any], options: Options) -> Source:
+    from certsvm.torch import TensorSource
+
+    X, y, weights = rows
+    rho, device = options.intercept_scaling, options.device
+    source = TensorSource(X, y, weights, intercept_scaling=rho, device=device)
+    vars(source).update(facts)
+    return source
 
 
 def _must_stream(file: str, options: Options) -> bool:

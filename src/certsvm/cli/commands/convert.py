@@ -48,8 +48,9 @@ def command(
 
     o.check_together({"keep_order": ["seed"]}, {})
     kind, memory = kind_of(file), options.memory or 0
-    if kind == "blocks":
-        raise BadInput(f"{file} is an Arrow file already")
+    if kind in ("blocks", "embeddings"):
+        what = "is an Arrow file already" if kind == "blocks" else "holds embeddings: train on it"
+        raise BadInput(f"{file} {what}")
     require_outputs([file], converted_file=output)
     if kind == "text":
         watch_compilation(quiet=options.silent)

@@ -40,10 +40,11 @@ def command(options: o.Options, model: str, file: str) -> None:
     rows, result = answers.rows, _measures(answers.confusion)
     if options.as_json:
         more = {"rows": rows.n_rows, "stability": answers.stability, "data": rows.as_json()}
-        put_json(result | more)
+        put_json(result | more | {"top_5_accuracy": answers.top_5})
         return
-    click.echo(f"accuracy {result['accuracy']:.4%}, balanced {result['balanced_accuracy']:.4%}, "
-               f"{rows.n_rows} rows")  # fmt: skip
+    top_5 = "" if answers.top_5 is None else f"top 5 {answers.top_5:.4%}, "
+    click.echo(f"accuracy {result['accuracy']:.4%}, {top_5}balanced "
+               f"{result['balanced_accuracy']:.4%}, {rows.n_rows} rows")  # fmt: skip
     if answers.stability is not None:
         # Rounded down: it is a claim.
         share = math.floor(answers.stability * 1e6) / 1e6
@@ -79,12 +80,16 @@ class Answers:
         Whether rows have weights.
     stability : float or None
         The share of predictions that more training could not flip; None if nothing is proved.
+    top_5 : float or None
+        The share of rows whose label is among the five classes of the highest scores; None of five
+        classes or fewer.
     """
 
     rows: ModelRows
     confusion: Counter[tuple[str, str]]
     weighted: bool
     stability: float | None
+    top_5: float | None
 
 
 def answers_on(model: Model, file: str, options: o.Options) -> Answers:
@@ -96,15 +101,20 @@ def answers_on(model: Model, file: str, options: o.Options) -> Answers:
 
     rows = rows_for(model, file, options, complete=True)
     pairs: Counter[tuple[Any, Any]] = Counter()
-    stable, weighted = 0.0, False
+    stable, near, weighted = 0.0, 0.0, False
     # About free intercepts, and so about scores, nothing is proved.
     proves = bool(model.certificates) and not any(c.free_intercept for c in model.certificates)
     for X, y, weights in rows:
         weighted |= weights is not None
         weights = np.ones(len(y)) if weights is None else weights
-        labels = zip(y.tolist(), model.predict(X).tolist(), strict=True)
-        for pair, weight in zip(labels, weights.tolist(), strict=True):
+        scores, labels = model.decision_function(X), y.tolist()
+        answers = zip(labels, model.labels_of(scores).tolist(), strict=True)
+        for pair, weight in zip(answers, weights.tolist(), strict=True):
             pairs[pair] += weight
+        if model.n_problems > 5:
+            best = model.classes[np.argpartition(scores, -5, axis=1)[:, -5:]].tolist()
+            among = [label in of_row for label, of_row in zip(labels, best, strict=True)]
+            near += float(weights[among].sum())
         if proves:
             stable += float(weights[unflippable(*model.decision_interval(X))].sum())
     confusion: Counter[tuple[str, str]] = Counter()
@@ -117,7 +127,9 @@ def answers_on(model: Model, file: str, options: o.Options) -> Answers:
             f"({listing(sorted(known))}). Is it the right file, and the right column (--label)?"
         )
     total = confusion.total()
-    return Answers(rows, confusion, weighted, stable / total if proves and total else None)
+    stability = stable / total if proves and total else None
+    top_5 = near / total if model.n_problems > 5 and total else None
+    return Answers(rows, confusion, weighted, stability, top_5)
 
 
 def _measures(confusion: Counter[tuple[str, str]]) -> dict[str, Any]:

@@ -47,7 +47,8 @@ def _about_data(file: str, options: Options) -> tuple[dict[str, Any], str]:
 
     rows = columns = values = 0
     classes: Counter[str] = Counter()
-    kind = {"text": "libsvm text", "table": "table", "blocks": "converted data"}[kind_of(file)]
+    kinds = {"text": "libsvm text", "blocks": "converted data"}
+    kind = kinds.get(kind_of(file), kind_of(file))
     reader = opened(file, options)
     for batch in batches_of(reader, options):
         rows += len(batch.y)

@@ -49,8 +49,8 @@ def command(
     restoring = ("standardize", "saved", "drop", "columns", "categorical")
     o.check_together({"restored": restoring}, {})
     kind = kind_of(file)
-    if kind == "blocks":
-        raise BadInput(f"{file} is a converted file: scale the data, then convert them")
+    if kind in ("blocks", "embeddings"):
+        raise BadInput(f"{file} is not libsvm text or a table: scale the data it was made from")
     require_outputs([file, restored], **{"scaled file": output}, scaling=saved)
     known = None if restored is None else Scaling.load(restored)
     more: dict[str, Any] = {}

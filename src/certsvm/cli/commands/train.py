@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 _MANY_CLASSES = 100
 
 # What writes or streams does not go with cross-validation, nor with a cluster.
-_HERE = ("memory", "stream", "witness")
+_HERE = ("memory", "stream", "witness", "device")
 _NO_MODEL = ("model", "output", "checkpoint", "cluster", *_HERE)
 _EXCLUDED = {
-    "folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE), "model": ("output",)
+    "folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE), "model": ("output",),
+    "device": ("checkpoint", "memory", "stream", "witness", "n_jobs"),
 }  # fmt: skip
 _NEEDED = {"checkpoint_every": "checkpoint", "deadline": "cluster"}
 
@@ -75,7 +76,7 @@ class TrainCommand(click.Command):
     click.option("--deadline", type=o.POSITIVE, metavar="SECONDS", default=60.0,
                  help="With --dask: the cluster counts as lost if no task finishes for this long; "
                       "60 by default."),
-    *o.TRAINING_DATA, *o.OUTPUT,
+    "device", *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
 def command(
     options: o.Options, file: str, model: str | None, output: str | None, folds: int | None,
@@ -84,8 +85,9 @@ def command(
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
-    FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, TSV, Parquet, or a
-    file made by `certsvm convert`. As in liblinear, there is no intercept without -B, whereas
+    FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, TSV, Parquet, a file
+    made by `certsvm convert`, or embeddings: .npy with --labels, .safetensors, or Parquet with a
+    column of lists. As in liblinear, there is no intercept without -B, whereas
     LinearSVC in Python learns one by default: -B 1 solves its problem, and fit_intercept=False
     this one. The loss is the hinge, as in Python; liblinear's train has its square by default (-s
     1 here). Weights of classes may be given as in liblinear, too: -wLABEL W.
@@ -97,6 +99,7 @@ def command(
     zcat big.gz | certsvm train - -o big.model --json
     certsvm train huge.arrow --memory 2G --checkpoint huge.state
     certsvm train folder --dask tcp://scheduler:8786 -o folder.model
+    certsvm train X.npy --labels y.npy --device cuda -B 1 -o probe.model
 
     Exit codes: 0 the accuracy is proved; 3 training ended before that (the model is written, with
     the gap that is proved); 2 bad usage or input.
