@@ -192,6 +192,7 @@ def test_safetensors_that_are_refused(tmp_path: Path, change: dict[str, Any]) ->
         ([["a"], ["b"]], [0, 1], "not real numbers"),
         ([[1.0], [2.0]], [0, None], "labels"),
         ([[], []], [0, 1], "not real numbers"),
+        (pa.array([], pa.list_(pa.float32())), [], "has no rows"),
     ],
 )
 def test_tables_that_are_refused(tmp_path: Path, lists: Any, labels: Any, wrong: str) -> None:

@@ -6,9 +6,9 @@ is executed: arrays of Python's objects are refused.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,11 +22,6 @@ from certsvm.matrices import listed
 _NPY, _PARQUET, _SAFETENSORS = b"\x93NUMPY", b"PAR1", ".safetensors"
 _LABELS = ("label", "labels", "y")
 _BLOCK_BYTES = 16_000_000
-# Of safetensors, by NumPy's names; bfloat16 is a tensor of PyTorch.
-_DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<i2", "I8": "i1", "U8": "u1", "I16": "<i2",
-    "U16": "<u2", "I32": "<i4", "U32": "<u4",
-}  # fmt: skip
 
 
 def is_embeddings(path: str | os.PathLike[str]) -> bool:
@@ -104,7 +99,7 @@ class Embeddings:
             self._open_safetensors(within, embeddings)
         if self._X is not None:
             self.n_rows, n_columns = _checked_shape(self.path, self._X)
-            self._block_rows = 8 * n_columns
+            self._row_bytes = 8 * n_columns
         if apart is not None:
             self._y = _array(apart)
         if self._y is not None:
@@ -115,26 +110,18 @@ class Embeddings:
             )
 
     def _open_safetensors(self, label: str | None, embeddings: str | None) -> None:
+        # PyTorch maps tensors, and NumPy does not know bfloat16.
+        framework = "pt" if find_spec("torch") else "np"
         try:
-            with safe_open(self.path, framework="np") as file:
-                shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
-                matrices = [name for name, shape in shapes.items() if len(shape) == 2]
-                name = _chosen(self.path, embeddings, matrices)
-                label = _label_among(self.path, label, list(shapes))
-                self._y = None if label is None else file.get_tensor(label)
-        except (SafetensorError, TypeError, AttributeError) as error:
+            with safe_open(self.path, framework=framework) as file:
+                names = list(file.keys())
+                matrices = [k for k in names if len(file.get_slice(k).get_shape()) == 2]
+                X = file.get_tensor(_chosen(self.path, embeddings, matrices))
+                if (found := _label_among(self.path, label, names)) is not None:
+                    self._y = np.asarray(file.get_tensor(found))
+            self._X = X if str(X.dtype) == "torch.bfloat16" else np.asarray(X)
+        except (SafetensorError, TypeError) as error:
             raise ValueError(f"{self.path} cannot be read as safetensors: {error}") from None
-        with self.path.open("rb") as header:
-            size = int.from_bytes(header.read(8), "little")
-            entry = json.loads(header.read(size))[name]
-        if entry["dtype"] not in _DTYPES:
-            raise ValueError(f"{self.path}: {name!r} is of type {entry['dtype']}, not of numbers")
-        if 0 not in entry["shape"]:
-            first, shape = 8 + size + entry["data_offsets"][0], tuple(entry["shape"])
-            X = np.memmap(self.path, _DTYPES[entry["dtype"]], "c", first, shape)
-            self._X = _as_bfloat16(X) if entry["dtype"] == "BF16" else X
-        else:
-            self._X = np.empty(entry["shape"])
 
     def _open_parquet(self, label: str | None, embeddings: str | None) -> None:
         from pyarrow.parquet import ParquetFile
@@ -146,8 +133,10 @@ class Embeddings:
         self._columns = [_chosen(self.path, embeddings, _lists(schema))]
         if (found := _label_among(self.path, label, schema.names)) is not None:
             self._columns.append(found)
+        if not self.n_rows:
+            raise ValueError(f"{self.path} has no rows")
         kind = schema.field(self._columns[0]).type
-        self._block_rows = 8 * max(1, getattr(kind, "list_size", 1024))
+        self._row_bytes = 8 * max(1, getattr(kind, "list_size", 1024))
 
     def blocks(self, block_bytes: int = _BLOCK_BYTES, dtype: Any = np.float64) -> Iterator[Batch]:
         """All rows, in blocks of about this size as float64; labels that are missing are "".
@@ -155,15 +144,12 @@ class Embeddings:
         Values are in single precision if that holds them, or if ``dtype`` says so; None leaves them
         as they are stored.
         """
-        size, first = max(1, block_bytes // self._block_rows), 0
-        for X, y in self._parquet(size) if self._columns else self._mapped(size):
+        size, first = max(1, block_bytes // self._row_bytes), 0
+        mapped = ((self._X[i : i + size], None) for i in range(0, self.n_rows, size))
+        for X, y in self._parquet(size) if self._columns else mapped:
             labels = y if self._y is None else self._y[first : first + len(X)]
             yield Batch(_converted(X, dtype), np.full(len(X), "") if labels is None else labels)
             first += len(X)
-
-    def _mapped(self, size: int) -> Iterator[tuple[Any, None]]:
-        for first in range(0, self.n_rows, size):
-            yield self._X[first : first + size], None
 
     def _parquet(self, size: int) -> Iterator[tuple[Any, Any]]:
         from pyarrow.parquet import ParquetFile
@@ -189,7 +175,7 @@ class Embeddings:
 
     def read(self, dtype: Any) -> Batch:
         """All rows; those of arrays and tensors stay where they are if they are of that type."""
-        size = _BLOCK_BYTES if self._columns else self.n_rows * self._block_rows
+        size = _BLOCK_BYTES if self._columns else self.n_rows * self._row_bytes
         return joined(list(self.blocks(size, dtype)))
 
 
@@ -203,15 +189,6 @@ def _array(path: str | os.PathLike[str]) -> Any:
     except Exception as error:
         # A header is parsed as Python's literals, which may be wrong in many ways.
         raise ValueError(f"{path} cannot be read as an array of numbers: {error}") from None
-
-
-def _as_bfloat16(X: NDArray[Any]) -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise ImportError("embeddings in bfloat16 need PyTorch: pip install 'certsvm[torch]'") \
-            from None  # fmt: skip
-    return torch.from_numpy(X).view(torch.bfloat16)
 
 
 def _checked_shape(path: Path, X: Any) -> tuple[int, int]:

@@ -102,8 +102,7 @@ class Source(ABC):
         """Weigh the classes."""
         if self.multilabel and class_weight == "balanced":
             raise ValueError(
-                "class_weight='balanced' is for one label a row; of several, give the factors of "
-                "the rows with each label, such as {0: 9.5, 1: 3.0}"
+                "class_weight='balanced' is for one label a row: give factors, such as {0: 9.5}"
             )
         self.class_weight = class_weight
         self.factors = class_factors(class_weight, self.classes, self.totals)
@@ -259,11 +258,9 @@ class MemorySource(Source):
         factors = self.factors_in(i)
         if (factors == 1.0).all():
             return self.row_weights
-        of_rows: Vector = (
-            np.where(self._in_class(i), self.factors[i], 1.0)
-            if self.multilabel
-            else factors[self.y_index]
-        )
+        # All of the rest have the same factor, that of the class before among them.
+        own = self.positive[i]
+        of_rows: Vector = np.where(self._in_class(i), factors[own], factors[own - 1])
         return of_rows if self.row_weights is None else of_rows * self.row_weights
 
     def weight_sum(self, i: int) -> float:
