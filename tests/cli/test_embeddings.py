@@ -90,3 +90,16 @@ def test_progress_counts_the_classes_that_are_proved(
     assert [line.partition("; ")[2].rpartition("; ")[2] for line in ends] == [
         f"{i} of 8 classes proved" for i in range(1, 9)
     ]
+
+
+def test_of_many_classes_the_worst_certificate_is_printed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", rng.standard_normal((164, 4)))
+    np.save(tmp_path / "y.npy", np.tile(np.arange(41), 4))
+    ran = run("train", "X.npy", "--labels", "y.npy", "--tol", 0.1, "-o", "m", cwd=tmp_path)
+    lines = ran.out.splitlines()
+    assert lines[0] == "41 of 41 classes proved; the worst:"
+    claims = Model.load(tmp_path / "m").certificates
+    worst = max(range(41), key=lambda i: claims[i].proved_gap)
+    assert lines[1] == f"class {worst}: {claims[worst]}"
+    assert len(lines) == 3

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from certsvm.training.settings import Settings
 
 _MANY_CLASSES = 100
+# So many certificates are printed; of more classes, the worst.
+_MANY_LINES = 40
 
 # What writes or streams does not go with cross-validation, nor with a cluster.
 _HERE = ("memory", "stream", "witness", "device")
@@ -188,9 +190,13 @@ def _summarise(fitted: Fit, output: str, seconds: str) -> None:
     from certsvm.training.history import shown_passes
 
     model = fitted.model
-    for label, certificate, result in zip(
-        positive_classes(model), model.certificates, fitted.results, strict=True
-    ):
+    classes = zip(positive_classes(model), model.certificates, fitted.results, strict=True)
+    shown = list(classes)
+    if len(shown) > _MANY_LINES:
+        met, worst = sum(c.met for _, c, _ in shown), max(shown, key=lambda s: s[1].proved_gap)
+        click.echo(f"{met} of {len(shown)} classes proved; the worst:")
+        shown = [worst]
+    for label, certificate, result in shown:
         prefix = f"class {tidy(label)}: " if model.n_problems > 1 else ""
         click.echo(f"{prefix}{certificate}")
         if not certificate.met:
