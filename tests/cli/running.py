@@ -46,7 +46,7 @@ def arguments(*words: object) -> list[str]:
 def run_process(*words: object, cwd: Path, stdin: bytes | None = None, preexec: Any = None) -> Ran:
     """Run the command as a process of its own."""
     done = subprocess.run(
-        arguments(*words), cwd=cwd, input=stdin, capture_output=True, timeout=120, check=False,
+        arguments(*words), cwd=cwd, input=stdin, capture_output=True, timeout=300, check=False,
         preexec_fn=preexec,
     )  # fmt: skip
     # Lines end as Python's do, on every system.

@@ -124,6 +124,14 @@ def load_model(path: str, *, with_witness: bool = False) -> Model:
     return Model.load(path, witness=with_witness and Path(witness_path(path)).exists())
 
 
+def problem_of(model: Model) -> str:
+    """What the certificates of a model are about, in words: whoever wrote it has chosen this."""
+    problem = model.certificates[0].problem
+    if (model.class_weight == 1.0).all():
+        return problem
+    return f"{problem}, weights of classes {', '.join(f'{w:g}' for w in model.class_weight)}"
+
+
 def certificates_as_json(model: Model) -> list[dict[str, Any]]:
     """The certificate of each problem, as a dict."""
     return [

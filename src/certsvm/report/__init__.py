@@ -170,9 +170,8 @@ class Fit:
     n_rows : int, default=None
         The number of training rows; None takes the one of the model's fingerprint.
     files : sequence of str, default=()
-        The files of the model and its witness in base64, which the page then can check.
-    too_large : bool, default=False
-        Whether they were left out for their size.
+        The files of the model and its witness in base64, which the page then can check. Without
+        them, a page about a file says that they are too large.
     """
 
     model: Model
@@ -183,7 +182,6 @@ class Fit:
     histories: Sequence[History] | None = None
     n_rows: int | None = None
     files: Sequence[str] = ()
-    too_large: bool = False
 
 
 def fit_report(fit: Fit) -> str:
@@ -218,14 +216,6 @@ def fit_parts(fit: Fit) -> dict[str, Any]:
         "weights": _weights(model, problems),
         "parameters": parameters,
     }
-
-
-def problem_of(model: Model) -> str:
-    """What the certificates of a model are about, in words: whoever wrote it has chosen this."""
-    problem = model.certificates[0].problem
-    if (model.class_weight == 1.0).all():
-        return problem
-    return f"{problem}, weights of classes {', '.join(f'{w:g}' for w in model.class_weight)}"
 
 
 def verdict(certificates: Sequence[Certificate], *, claimed: bool = False) -> Verdict:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import BadInput, facts
 from certsvm.cli.inputs import load, name_of
@@ -20,8 +19,7 @@ from certsvm.cli.sources import known_label
                  help="Names of the solvers; by default those of auto,dcd,ocas,sgd-m that minimise "
                       "this objective."),
     click.option("--positive", metavar="LABEL",
-                 help="Compare on this class against all others; needed if FILE has more than "
-                      "two."),
+                 help="The class against all others, if FILE has more than two."),
     "C", *o.PROBLEM,
     click.option("--max-time", type=o.NOT_NEGATIVE, default=60.0, show_default=True,
                  metavar="SECONDS", help="Limit for each solver."),
@@ -51,10 +49,8 @@ def compare_command(
     if positive is not None:
         y = np.asarray(y == known_label(positive, classes, f"--positive {positive}"))
     elif classes.size > 2:
-        raise BadInput(
-            f"{name_of(file)} has {classes.size} classes ({listing(classes.tolist())}). Solvers "
-            f"are compared on one against all others: --positive {tidy(classes.tolist()[0])}"
-        )
+        names = listing(classes.tolist())
+        raise BadInput(f"{name_of(file)} has {classes.size} classes ({names}): say --positive ONE")
     tol = options.settings(options.C).tol
     with stoppable() as stop, training_progress(quiet=options.silent) as observer:
         result = compare(

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 @o.command(
     "FILE", "C_range", *o.FIT,
     click.option("-o", "--output", metavar="FOLDER", type=click.Path(file_okay=False),
-                 help="Folder for the models at the fitted values, which is made if needed: "
-                      "C=0.1.model, ..."),
+                 help="Folder for the models at the fitted values: C=0.1.model, ..."),
     click.option("--at", "asked", multiple=True, type=o.POSITIVE, metavar="C",
-                 help="Also write the model at this C, interpolated and certified. May be "
-                      "repeated."),
+                 help="Also write the model at this C, interpolated and certified (repeatable)."),
     click.option("--max-fits", type=click.IntRange(min=2), default=200, show_default=True,
                  help="Limit on the number of fits."),
     *o.STREAM, *o.TRAINING_DATA, *o.OUTPUT, tol=COARSE_TOL,
@@ -130,8 +128,8 @@ def _summary_of_path(trace: Trace, seconds: float) -> str:
                  help="Prove that no C in the range, fitted or not, has a cross-validation error "
                       "lower by more than EPS (0.01 is one percentage point)."),
     click.option("--values", type=click.IntRange(min=2), metavar="N",
-                 help="Number of values of C to fit; 20 by default. With --certify, to begin with; "
-                      "one for each power of ten by default."),
+                 help="Number of values of C to fit; 20 by default, and with --certify, to begin "
+                      "with, one for each power of ten."),
     click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
                  help="Number of folds."),
     click.option("--max-fits", type=click.IntRange(min=2), metavar="N",
@@ -139,8 +137,7 @@ def _summary_of_path(trace: Trace, seconds: float) -> str:
     click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
                  help="Train on all rows with the chosen C, and write the model there."),
     click.option("--plot", metavar="PICTURE", type=o.OUTPUT_FILE,
-                 help="Draw the error against C, with what is proved for every C (png, svg or "
-                      "pdf)."),
+                 help="Draw the error against C, with what is proved (png, svg or pdf)."),
     *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
 def select_command(

@@ -34,8 +34,7 @@ _MOST_BYTES = 1 << 26
     click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
                  help="File for the labels; standard output by default."),
     click.option("--scores", is_flag=True,
-                 help="Print scores after each label: of the second class, or one for each "
-                      "class."),
+                 help="Print scores, too: of the second class, or one for each class."),
     *o.DATA, "quiet",
 )  # fmt: skip
 def predict_command(options: o.Options, model: str, file: str, output: str, scores: bool) -> None:
@@ -168,14 +167,11 @@ def _measures(confusion: Any) -> dict[str, Any]:
         true[label] += weight
         guessed[guess] += weight
         hits[label] += weight * (label == guess)
-    classes = {
-        name: {
-            "weight": true[name],
-            "precision": hits[name] / guessed[name] if guessed[name] else None,
-            "recall": hits[name] / true[name] if true[name] else None,
-        }
-        for name in sorted({*true, *guessed})
-    }
+    classes: dict[str, dict[str, Any]] = {}
+    for name in sorted({*true, *guessed}):
+        shares = (hits[name] / n if n else None for n in (guessed[name], true[name]))
+        classes[name] = dict(zip(("precision", "recall"), shares, strict=True))
+        classes[name]["weight"] = true[name]
     recalls = [c["recall"] for c in classes.values() if c["recall"] is not None]
     return {
         "accuracy": hits.total() / true.total() if recalls else 0.0,
@@ -212,11 +208,10 @@ def report_command(options: o.Options, model: str, file: str | None, output: str
         say(str(rows))
     check = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
     files = [path for path in (Path(model), Path(witness_path(model))) if path.exists()]
-    too_large = sum(path.stat().st_size for path in files) > _MOST_BYTES
+    small = sum(path.stat().st_size for path in files) <= _MOST_BYTES
     fit = Fit(
         trained, check, dual_kept=len(files) > 1, claimed=True, evaluation=evaluation,
-        files=() if too_large else [b64encode(path.read_bytes()).decode() for path in files],
-        too_large=too_large,
+        files=[b64encode(path.read_bytes()).decode() for path in files] if small else (),
     )  # fmt: skip
     write_page(page, fit_report(fit))
     click.echo(page)

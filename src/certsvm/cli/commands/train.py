@@ -15,7 +15,7 @@ from certsvm.certificates.certificate import tidy
 from certsvm.cli import options as o
 from certsvm.cli import say
 from certsvm.cli.app import NOT_MET, BadInput, facts
-from certsvm.cli.inputs import certificates_as_json, certified
+from certsvm.cli.inputs import certificates_as_json, certified, problem_of
 from certsvm.cli.interrupts import stop_before_first
 from certsvm.cli.outputs import require_outputs
 from certsvm.cli.progress import seconds_compiled, training_progress, watch_compilation
@@ -158,7 +158,6 @@ def _cross_validate(
 
 
 def _summary(fitted: Fit, told: dict[str, Any]) -> str:
-    from certsvm.report import problem_of
     from certsvm.training.history import shown_passes
 
     model, lines = fitted.model, list[str]()

@@ -10,7 +10,7 @@ import click
 from certsvm.certificates.certificate import DEFAULT_TOL, tidy
 from certsvm.cli import options as o
 from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, facts
-from certsvm.cli.inputs import certificates_as_json, certified, load_model, rows_for
+from certsvm.cli.inputs import certificates_as_json, certified, load_model, problem_of, rows_for
 from certsvm.cli.progress import watch_compilation
 
 
@@ -38,7 +38,6 @@ def verify_command(options: o.Options, model: str, file: str, exact: bool) -> No
     double precision is not enough to tell; 2 bad usage or input.
     """
     from certsvm.files import witness_path
-    from certsvm.report import problem_of
     from certsvm.verification import verify as v
 
     trained = load_model(model, with_witness=True)
@@ -108,7 +107,6 @@ def bound_command(
     """  # noqa: D301
     from certsvm.files.batch import joined
     from certsvm.fitting.bound import bound
-    from certsvm.report import problem_of
 
     watch_compilation(quiet=options.silent)
     trained = load_model(model)
