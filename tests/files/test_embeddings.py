@@ -109,6 +109,10 @@ def test_names(tmp_path: Path) -> None:
     np.testing.assert_array_equal(file.read(np.float64).X, -X)
     parquet = table(tmp_path / "t.parquet", kind=[f"k{y}" for y in Y], more=[[1.0]] * 50)
     assert Embeddings(parquet, embeddings="rows", label="kind").read(None).y[0] == f"k{Y[0]}"
+    np.save(tmp_path / "y.npy", Y)
+    nothing = table(tmp_path / "n.parquet", label=pa.nulls(50))
+    apart = Embeddings(nothing, label=str(tmp_path / "y.npy")).read(None)
+    np.testing.assert_array_equal(apart.y, Y)
     assert not is_embeddings(table_without_lists(tmp_path / "u.parquet"))
 
 

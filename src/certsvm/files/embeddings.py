@@ -101,7 +101,8 @@ class Embeddings:
             self.n_rows, n_columns = _checked_shape(self.path, self._X)
             self._row_bytes = 8 * n_columns
         if apart is not None:
-            self._y = _array(apart)
+            # In place of those in the file.
+            self._y, self._columns = _array(apart), self._columns[:1]
         if self._y is not None:
             self._y = _checked_labels(apart or str(path), self._y, self.n_rows)
         elif labelled and len(self._columns) < 2:
