@@ -29,8 +29,8 @@ ORDER = (
     "plot_verified.py",
     "plot_stream.py",
     "plot_cluster.py",
+    "plot_linear_probe.py",
     "plot_gpu.py",
-    "linear_probe.py",
     "plot_windows.py",
     "plot_solvers.py",
 )

@@ -18,9 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import zstandard
+from safetensors.numpy import save_file
 
 from certsvm import Model, Problem, Rows, verify_model
 from certsvm.files import BlockFile, load_liblinear, load_libsvm, load_witness
+from certsvm.files.embeddings import Embeddings
 from certsvm.files.tables import Table
 from certsvm.matrices import refuse_broken
 from certsvm.solvers import make_solver
@@ -37,7 +39,8 @@ from tests.files.hostile import rows, write_blocks
 SECONDS, MEMORY = 60.0, 6 * 2**30
 SOLVERS = ("sgd-s", "dcd", "ocas", "working-set")
 FORMATS = ("libsvm", "libsvm.gz", "libsvm.xz", "libsvm.bz2", "libsvm.zst", "csv", "csv.gz",
-           "parquet", "arrow", "model", "witness", "checkpoint", "liblinear")  # fmt: skip
+           "parquet", "arrow", "model", "witness", "checkpoint", "liblinear",
+           "npy", "safetensors", "lists")  # fmt: skip
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "libsvm.gz": gzip.compress, "libsvm.xz": lzma.compress, "libsvm.bz2": bz2.compress,
     "libsvm.zst": zstandard.ZstdCompressor(write_checksum=True).compress, "csv.gz": gzip.compress,
@@ -64,6 +67,12 @@ class Mutants:
         columns = {name: dense[:, j] for j, name in enumerate("abc")} | {"label": self.y}
         pa.parquet.write_table(pa.table(columns), self.folder / "parquet", row_group_size=6)
         write_blocks(self.folder / "arrow", *rows(12))
+        with (self.folder / "npy").open("wb") as file:
+            np.save(file, dense.astype(np.float32))
+        np.save(self.folder / "labels.npy", self.y)
+        save_file({"X": dense, "y": self.y}, self.folder / "safetensors")
+        lists = pa.table({"rows": dense.tolist(), "label": self.y})
+        pa.parquet.write_table(lists, self.folder / "lists", row_group_size=6)
         # The name of a witness is that of its model.
         must(self.folder, "train", "libsvm", "-B", 1, "-o", "model", "--witness", "-q")
         must(self.folder, "export", "model", "liblinear")
@@ -87,7 +96,7 @@ class Mutants:
         original = self.folder / format
         if format in ("libsvm", "csv", "liblinear"):
             self.path.write_bytes(mutations.mutated_text(original.read_bytes(), r))
-        elif format in COMPRESSED:
+        elif format in (*COMPRESSED, "npy", "safetensors", "lists"):
             self.path.write_bytes(mutations.mutated_bytes(original.read_bytes(), r))
         elif format == "parquet":
             mutations.mutated_parquet(original, self.path, r)
@@ -113,6 +122,10 @@ class Mutants:
         elif format.startswith(("csv", "parquet")):
             for batch in Table(self.path).blocks(1 << 16):
                 assert np.isfinite(batch.X).all()
+        elif format in ("npy", "safetensors", "lists"):
+            labels = str(self.folder / "labels.npy") if format == "npy" else None
+            for batch in Embeddings(self.path, label=labels).blocks(1 << 16):
+                assert len(batch.X) == len(batch.y)
         elif format == "arrow":
             for batch in BlockFile(self.path)():
                 refuse_broken(batch.X)
@@ -213,7 +226,7 @@ def one_command(mutants: Mutants, k: int, r: random.Random, tally: Tally) -> Non
     folder = mutants.folder
     format = FORMATS[k % len(FORMATS)]
     mutants.make(format, r)
-    name = f"mutant.{format}" if format.startswith("csv") else "mutant"
+    name = f"mutant.{format}" if format.startswith(("csv", "safetensors")) else "mutant"
     mutants.path.replace(folder / name)
     for old in (f"{name}.witness", "out", "out.witness"):
         (folder / old).unlink(missing_ok=True)
@@ -236,6 +249,7 @@ def one_command(mutants: Mutants, k: int, r: random.Random, tally: Tally) -> Non
                           ("convert", name, "out", "-q", "--memory", "8G"),
                           ("evaluate", "model", name),
                           ("predict", "model", name, "-q")])  # fmt: skip
+        words += ("--labels", "labels.npy") if format == "npy" else ()
     ran = attempt(*words, cwd=folder)
     wrong = complaint(ran)
     if wrong:

@@ -29,12 +29,12 @@ _BLOCK_BYTES = 16_000_000
 
 
 def kind_of(path: str) -> str:
-    """One of "blocks", "table" and "text"; standard input ("-") is text."""
+    """One of "blocks", "table", "text" and "embeddings"; standard input ("-") is text."""
     if path == "-":
         return "text"
-    from certsvm.files import compressed
+    from certsvm.files import compressed, embeddings
 
-    return compressed.kind_of(path)
+    return "embeddings" if embeddings.is_embeddings(path) else compressed.kind_of(path)
 
 
 def name_of(path: str) -> str:
@@ -54,13 +54,17 @@ def source_of(path: str) -> Any:
 
 
 def opened(path: str, options: Options, **more: Any) -> Any:
-    """The reader of a file: ``BlockFile``, ``Table``, or ``LibsvmBlocks`` of text."""
+    """The reader of a file: ``BlockFile``, ``Embeddings``, ``Table``, or ``LibsvmBlocks``."""
     kind = kind_of(path)
     reading = options.reading(kind) | more
     if kind == "blocks":
         from certsvm.files.block_file import BlockFile
 
         return BlockFile(path)
+    if kind == "embeddings":
+        from certsvm.files.embeddings import Embeddings
+
+        return Embeddings(path, **reading)
     if kind == "table":
         from certsvm.files.tables import Table
 
@@ -95,6 +99,9 @@ def load(path: str, options: Options, **more: Any) -> tuple[Batch, dict[str, Any
         tell(path, *text.notes)
         return Batch(text.X, text.y), {"origin": {"zero_based": text.zero_based}}
     file = opened(path, options, **more)
+    if kind_of(path) == "embeddings":
+        # A device takes them as they are.
+        return file.read(None if options.device else options.dtype), {}
     tell(path, *getattr(file, "notes", ()))
     unseen: Any = getattr(file, "unseen", Counter())
     rows = joined(list(_told(path, batches_of(file, options), unseen)))
@@ -245,7 +252,8 @@ def rows_for(
     if kind == "text" and options.zero_based is None:
         options = replace(options, zero_based=model.parameters.get("zero_based") is True)
     more = roles if exact else roles | {"usual_label": named}
-    file = opened(path, options, **more if kind == "table" else {})
+    more = {"table": more, "embeddings": {"labelled": complete}}.get(kind, {})
+    file = opened(path, options, **more)
     columns = file if kind == "table" else _columns_of(file, roles) if kind == "blocks" else None
     rows = ModelRows(path, model.n_features, columns)
     if columns is not None:

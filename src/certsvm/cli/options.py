@@ -100,7 +100,12 @@ class Options:
     )
     n_features: int | None = _count("--features", "Columns of libsvm text; by default as found.")
     float32: bool = _flag("--float32", "Keep values in single precision.")
-    label: str | None = _name("--label", 'Column of labels; by default "label" or the last.')
+    label: str | None = _name(
+        "--label", "--labels", 'Column of labels; by default "label" or the last. Of embeddings, '
+        "also a file .npy of labels.")  # fmt: skip
+    embeddings: str | None = _name(
+        "--embeddings", "The tensor (.safetensors) or the column of lists (Parquet) of embeddings; "
+        "needed if there are several.")  # fmt: skip
     weight: str | None = _name("--weight", "Column of weights of a table.")
     header: bool | None = _option(
         "--header/--no-header",
@@ -150,6 +155,9 @@ class Options:
         "--max-time", "Limit in seconds, for each class of each fit; for the whole `select`.",
         type=NOT_NEGATIVE, metavar="SECONDS")  # fmt: skip
     seed: int = _option("--seed", "Of orders, and folds.", default=0, type=click.IntRange(0))
+    device: str | None = _option(
+        "--device", "Train there with PyTorch, all classes at once: for embeddings and other rows "
+        "without zeros. cuda is a GPU.", type=click.Choice(["cpu", "cuda"]))  # fmt: skip
     n_jobs: int | None = _count("--n-jobs", "Threads; by default one per processor.")
     witness: bool = _flag("--witness", "Write MODEL.witness, by which `verify` recomputes L.")
     memory: int | None = _option(
@@ -190,8 +198,8 @@ class Options:
 
         Raises if there are options for other kinds of files.
         """
-        names = {"text": _TEXT, "table": _TABLE}.get(kind, ())
-        for name in {*_TEXT, *_TABLE, *_NOT_IN.get(kind, ())}.difference(names):
+        names = _READING.get(kind, ())
+        for name in {*_ALL, *_NOT_IN.get(kind, ())}.difference(names):
             if getattr(self, name) != getattr(Options, name):
                 raise BadInput(f"{_FIELDS[name]['names'][0]} does not apply to {_KINDS[kind]}")
         given = {name: getattr(self, name) for name in names}
@@ -223,13 +231,19 @@ class Options:
 _FIELDS = {item.name: item.metadata for item in fields(Options)}
 _TEXT = ("zero_based", "n_features")
 _TABLE = ("label", "weight", "header", "separator", "categorical", "drop", "columns")
-_NOT_IN = {"text": ("ignore",), "blocks": ("float32",), "model": ("float32",)}
+_EMBEDDINGS = ("label", "embeddings")
+_READING = {"text": _TEXT, "table": _TABLE, "embeddings": _EMBEDDINGS}
+_ALL = {*_TEXT, *_TABLE, *_EMBEDDINGS}
+_NOT_IN = {
+    "text": ("ignore",), "embeddings": ("ignore",), "blocks": ("float32",), "model": ("float32",)
+}  # fmt: skip
 _KINDS = {
-    "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models"
+    "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models",
+    "embeddings": "embeddings",
 }  # fmt: skip
 
 # What several commands take.
-DATA = ("zero_based", "n_features", "float32", "label", "weight", "header", "separator")
+DATA = (*_TEXT, "float32", *_EMBEDDINGS, "weight", "header", "separator")
 TRAINING_DATA = (*DATA, "categorical", "drop", "columns")
 PROBLEM = ("tol", "loss", "bias", "free_intercept", "max_iter", "seed")
 FIT = (*PROBLEM, "weights", "solver", "max_time", "n_jobs")

@@ -70,12 +70,16 @@ def _printed_line(title: str) -> Line:
 
 
 @contextmanager
-def training_progress(title: str = "{}", *, quiet: bool) -> Iterator[Observer]:
-    """An observer that shows the passes of each class, or whatever the title is to name."""
+def training_progress(title: str = "{}", *, n_classes: int = 0, quiet: bool) -> Iterator[Observer]:
+    """An observer that shows the passes of each class, or whatever the title is to name.
+
+    Of so many classes, it counts those that are proved.
+    """
     from certsvm.training.history import shown_record
     from certsvm.training.settings import Observer
 
     lines: dict[int, Line] = {}
+    n_proved = 0
 
     class Shown(Observer):
         def begin(self, i: int, label: Any, problem: Any) -> Sequence[Callback]:
@@ -87,10 +91,15 @@ def training_progress(title: str = "{}", *, quiet: bool) -> Iterator[Observer]:
             return [after_pass]
 
         def end(self, i: int, label: Any, result: Any) -> None:
+            nonlocal n_proved
+            n_proved += result.certificate.met
+            if n_classes:
+                total(f"{n_proved} of {n_classes} proved")
             if i in lines:
                 lines.pop(i)(None)
 
     with live_lines(quiet=quiet) as begun:
+        total = begun("classes") if n_classes else lambda text: None
         yield Shown()
 
 

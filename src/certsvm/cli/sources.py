@@ -31,7 +31,7 @@ _SHARE_OF_MEMORY = 0.7
 _WITHOUT_DATA = 300_000_000
 # Of training in memory, per byte of a file: the rows twice, and arrays for them. A byte of text may
 # become three bytes of rows, and a byte that is compressed any number.
-_PER_BYTE = {"blocks": 3, "text": 7, "table": 7}
+_PER_BYTE = {"blocks": 3, "text": 7, "table": 7, "embeddings": 5}
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row; other
 # solvers need less.
 _PER_ROW_OF_WITNESS = 120
@@ -55,13 +55,22 @@ def opened_source(
         else:
             # Unknown names are refused before the data are read.
             make_solver(options.solver)
-            if _must_stream(file, options):
+            if options.device is None and _must_stream(file, options):
                 source = _streamed(file, options, settings)
             else:
                 with live_lines(quiet=options.silent) as begun:
                     begun("reading")
                     rows, facts = load(file, options)
-                source = MemorySource(*rows, intercept_scaling=options.intercept_scaling, **facts)
+                rho = options.intercept_scaling
+                if options.device is None:
+                    source = MemorySource(*rows, intercept_scaling=rho, **facts)
+                else:
+                    from certsvm.torch import TensorSource
+
+                    X, y, weights = rows
+                    where = {"intercept_scaling": rho, "device": options.device}
+                    source = TensorSource(X, y, weights, **where)  # type: ignore[arg-type]
+                    vars(source).update(facts)
         source.set_class_weight(_class_weights(options.weights, source.classes))
         if options.tol is None and not isinstance(source, MemorySource):
             settings = replace(settings, tol=COARSE_TOL)

@@ -61,6 +61,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
         # array_api_support would promise more than answers in kind: attributes on the device of X,
         # and no answers elsewhere. Ours are on the host, for verification, files and other data.
         return tags
@@ -114,16 +115,19 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         labels : ndarray, or tensor for a tensor and labels that are numbers, of shape (n_samples,)
-            Taken from ``classes_``.
+            Taken from ``classes_``. After a fit to several labels a row, zeros and ones of shape
+            (n_samples, n_classes).
         """
-        scores = self._scores(X)
-        index = (scores[:, 0] > 0) * 1 if scores.shape[1] == 1 else scores.argmax(1)
         if are_tensors(X):
-            return answers().labels(X, self.classes_, index)
-        return self.classes_[index]
+            check_is_fitted(self)
+            return answers().predict(self, X)
+        scores = self._scores(X)
+        if self.multilabel_:
+            return (scores > 0).astype(np.int64)
+        return self.classes_[(scores[:, 0] > 0) * 1 if scores.shape[1] == 1 else scores.argmax(1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows that are predicted rightly, by weight.
+        """The share of rows that are predicted rightly, by weight; of several labels, all of them.
 
         Parameters
         ----------
@@ -140,9 +144,46 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             Between 0 and 1.
         """
         if are_tensors(X):
+            check_is_fitted(self)
             return float(answers().score(self, X, y, sample_weight))
         exact_labels(y)
         return float(super().score(X, y, sample_weight))
+
+    def top_k_accuracy(self, X: Any, y: Any, k: int = 5, sample_weight: Any = None) -> float:
+        """The share of rows whose label is among the k classes of the highest scores, by weight.
+
+        Tensors are answered in batches, where they are.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            The rows.
+        y : array-like or tensor of shape (n_samples,)
+            Their labels.
+        k : int, default=5
+            How many classes count.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+            Between 0 and 1.
+        """
+        check_is_fitted(self)
+        if self.multilabel_ or not 1 <= k < len(self.classes_):
+            raise ValueError(
+                f"top_k_accuracy needs one label a row and 1 <= k < {len(self.classes_)}, the "
+                f"number of classes, got k={k}"
+            )
+        if are_tensors(X):
+            return float(answers().score(self, X, y, sample_weight, k))
+        scores = self._scores(X)
+        of_classes = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+        # As predict does, of equal scores take the first.
+        top = np.argsort(-of_classes, axis=1, kind="stable")[:, :k]
+        right = [are_right(labels, y) for labels in self.classes_[top].T]
+        return float(np.average(np.any(right, axis=0), weights=sample_weight))
 
     def sparsify(self) -> Self:
         """Make ``coef_`` a sparse matrix, which takes less memory where most weights are zero.

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn import config_context
@@ -155,7 +156,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts; zero if ``fit_intercept`` is False.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The labels; the numbers of the columns if y was a matrix of zeros and ones.
+    multilabel_ : bool
+        Whether y was a matrix of zeros and ones. Predictions then are, too.
     certificate_ : Certificate
         The certificate; for several classes, the one with the largest gap. None after
         ``partial_fit``.
@@ -281,8 +284,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             The data. CSR and C-ordered dense arrays of type float32 or float64 are used in
             place, and so are PyTorch's tensors (and CuPy's arrays) of type float16, bfloat16,
             float32 or float64, on any device.
-        y : array-like or tensor of shape (n_samples,)
-            Labels: strings, booleans, integers, ...
+        y : array-like or tensor of shape (n_samples,) or (n_samples, n_classes)
+            Labels: strings, booleans, integers, ... Or zeros and ones, if a row may have several
+            labels: each column is then a problem of its own.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows. A row of weight zero counts as absent.
 
@@ -317,6 +321,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         return self._in_memory(X, y, sample_weight)
 
     def _in_memory(self, X: Any, y: Any, sample_weight: Any) -> MemorySource:
+        if sp.issparse(y):
+            y = y.toarray()
         X, y, weights = self._validate(X, y, sample_weight, reset=True)
         check_classification_targets(y)
         return MemorySource(
@@ -395,6 +401,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         """
         with rollback(self):
             first = not hasattr(self, "classes_")
+            if self.multilabel_:
+                raise ValueError("partial_fit is for one label a row, and fit was given several")
             if first and classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             least_one = isinstance(total_samples, Integral) and total_samples >= 1
@@ -481,7 +489,10 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         refuse_masked(sample_weight=sample_weight)
         labels = exact_labels(y)
         # Rows checks that all values are finite, while it computes their norms.
-        X, y = self._validated(X, y, order="C", ensure_all_finite=False, reset=reset)
+        X, y = self._validated(
+            X, y, order="C", ensure_all_finite=False, reset=reset,
+            multi_output=labels.ndim == 2 and labels.shape[1] > 1,
+        )  # fmt: skip
         refuse_changed_labels(labels, y)
         if sample_weight is None:
             return X, y, None
@@ -497,6 +508,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self.coef_, self.intercept_ = map(np.array, zip(*parts, strict=True))
         self.n_features_in_ = source.n_columns
         self.classes_, self.class_weight_ = source.classes, source.factors
+        self.multilabel_ = source.multilabel
         proved = (result.certificate for result in results)
         self.certificates_ = Certificates(proved, source.labels)
         self.certificate_ = max(self.certificates_, key=lambda c: c.proved_gap)

@@ -265,6 +265,8 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
     ) -> CrossValidation:  # fmt: skip
         # LinearSVC's own checks of the data; names and number of columns are recorded on it.
         source = template._in_memory(X, y, sample_weight)
+        if source.multilabel:
+            raise ValueError("LinearSVCCV is for one label a row: search for each column of y")
         data, labels, weights = source.X, source.y, source.row_weights
         settings = template._settings(source, template._solver_for(source))
         self.__dict__.update(fitted_attributes(template))

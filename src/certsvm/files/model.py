@@ -175,6 +175,11 @@ class Model(OptimumMixin):
         """
         if not hasattr(clf, "coef_"):
             raise ValueError(f"this {type(clf).__name__} is not fitted: call fit first")
+        if clf.multilabel_:
+            raise ValueError(
+                "models and reports are for one label a row; of several, keep the classifier "
+                "itself (pickle), or fit one to each column of y"
+            )
         names, history = (getattr(clf, name, None) for name in ("feature_names_in_", "history_"))
         certificates = tuple(getattr(clf, "certificates_", None) or ())
         # Parameters of the estimator may have been changed since fit.

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from certsvm.matrices import checked_matrix
+from certsvm.matrices import checked_matrix, dense
 from certsvm.verification.interval_arithmetic import Vector
 from certsvm.verification.optimum_intervals import (
     Array,
@@ -111,13 +111,21 @@ def positive_classes(n_classes: int) -> list[int]:
 
 
 def binary_problems(
-    classes: NDArray[Any], class_weight: Vector, y: Any, given: Any, n_rows: int
-) -> Iterator[tuple[Vector, Vector]]:
+    classes: NDArray[Any], class_weight: Vector, y: Any, given: Any, n_rows: int, *,
+    multilabel: bool = False,
+) -> Iterator[tuple[Vector, Vector]]:  # fmt: skip
     """Signs and weights of rows in each problem, of their labels and given weights (None: one)."""
     from certsvm.verification.verify import checked_weights, positions, weights_in_problem
 
-    position = positions(classes, y, n_rows)
     given = checked_weights(1.0 if given is None else given, n_rows)
+    if multilabel:
+        if np.shape(y) != (n_rows, len(classes)):
+            raise ValueError(f"y must have shape {(n_rows, len(classes))}, got {np.shape(y)}")
+        for labels, factor in zip(dense(y).T, class_weight, strict=True):
+            signs = np.where(labels == 1, 1.0, -1.0)
+            yield signs, np.where(labels == 1, factor, 1.0) * given
+        return
+    position = positions(classes, y, n_rows)
     for positive in positive_classes(len(classes)):
         signs = np.where(position == positive, 1.0, -1.0)
         yield signs, weights_in_problem(class_weight, position, positive, given)
@@ -135,6 +143,8 @@ class OptimumMixin:
     The certificates of a model from a file are claims, and intervals are as true as these: see
     ``verify_model``.
     """
+
+    multilabel_ = False
 
     def _fitted(self, name: str) -> Any:
         """An attribute of a fitted model: coef, intercept, certificates, classes, class_weight."""
@@ -200,7 +210,8 @@ class OptimumMixin:
 
         These rows have the same label under the model and under the exact optimum, which is proved
         by ``decision_interval``: of two classes, the interval excludes the other label; of several,
-        the lowest score of the predicted class is above the highest of every other.
+        the lowest score of the predicted class is above the highest of every other. If a row may
+        have several labels, the intervals of all of them exclude zero.
 
         Parameters
         ----------
@@ -227,7 +238,11 @@ class OptimumMixin:
         optimum = self._optimum()
         sure = total = 0.0
         for block, _, given in blocks_of(X, None, sample_weight):
-            surely = unflippable(*self._intervals(optimum, block))
+            low, high = self._intervals(optimum, block)
+            if self.multilabel_:
+                surely = unflippable(low.ravel(), high.ravel()).reshape(low.shape).all(1)
+            else:
+                surely = unflippable(low, high)
             weights = checked_weights(1.0 if given is None else self._to_host(given), surely.size)
             sure += float(weights[surely].sum())
             total += float(weights.sum())
@@ -304,8 +319,9 @@ class OptimumMixin:
             status = np.empty(scores.shape, dtype=np.int8)
             labels, given = self._to_host(labels), self._to_host(given)
             problems = binary_problems(
-                classes, self._fitted("class_weight"), labels, given, len(scores)
-            )
+                classes, self._fitted("class_weight"), labels, given, len(scores),
+                multilabel=self.multilabel_,
+            )  # fmt: skip
             for i, (signs, weights) in enumerate(problems):
                 status[:, i] = status_of(low[:, i], high[:, i], signs, weights)
                 losses[i] += optimum.loss_of(i, signs * scores[:, i], weights)

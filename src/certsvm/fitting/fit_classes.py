@@ -59,6 +59,7 @@ class PrintedProgress(Observer):
 
     def __init__(self, n_problems: int, interval: float = 1.0, *, summary: bool = True) -> None:
         self._several, self._interval, self._summary = n_problems > 1, interval, summary
+        self._n_problems, self._n_proved = n_problems, 0
 
     def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
         """A callback that prints."""
@@ -74,9 +75,12 @@ class PrintedProgress(Observer):
         return [after_pass]
 
     def end(self, i: int, label: Any, result: Result) -> None:
-        """Print the certificate."""
+        """Print the certificate, and of several classes how many targets are proved so far."""
+        self._n_proved += result.certificate.met
+        so_far = f"; {self._n_proved} of {self._n_problems} classes proved" * self._several
         if self._summary:
-            _print(f"class {tidy(label)}: {shown_passes(result.passes)}, {result.certificate}")
+            passes = shown_passes(result.passes)
+            _print(f"class {tidy(label)}: {passes}, {result.certificate}{so_far}")
 
 
 def _print(line: str) -> None:

@@ -50,10 +50,13 @@ class Source(ABC):
     class_weight : dict, "balanced" or None
         Factors for the weights of each class's rows; with more than two classes, in the problem of
         that class only.
+    multilabel : bool, default=False
+        Whether a row may be of several classes or of none. Each class is then a problem, also if
+        there are two.
 
     Attributes
     ----------
-    classes, totals : ndarray
+    classes, totals, multilabel : ndarray, ndarray, bool
         As given.
     factors : ndarray of shape (n_classes,)
         What ``class_weight`` stands for.
@@ -85,17 +88,25 @@ class Source(ABC):
     float32 = False
 
     def __init__(
-        self, classes: NDArray[Any], totals: Vector, class_weight: ClassWeight = None
-    ) -> None:
-        self.classes, self.totals = classes, totals
-        self.positive = positive_classes(classes.size)
+        self, classes: NDArray[Any], totals: Vector, class_weight: ClassWeight = None, *,
+        multilabel: bool = False,
+    ) -> None:  # fmt: skip
+        self.classes, self.totals, self.multilabel = classes, totals, multilabel
+        self.positive = list(range(classes.size)) if multilabel else positive_classes(classes.size)
         self.labels = [classes[i] for i in self.positive]
         self.set_class_weight(class_weight)
 
     def set_class_weight(self, class_weight: ClassWeight) -> None:
         """Weigh the classes."""
+        if self.multilabel and class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' is for one label a row: give factors, such as {0: 9.5}"
+            )
         self.class_weight = class_weight
         self.factors = class_factors(class_weight, self.classes, self.totals)
+        if self.multilabel:
+            # A column of zeros, or of ones, is a problem like others.
+            return
         # With more classes, each problem has the rows of the others, whatever their factors.
         weighed = self.totals * (self.factors if self.classes.size == 2 else 1.0)
         present = self.classes[weighed > 0]
@@ -117,7 +128,7 @@ class Source(ABC):
         multiplies its rows, and all others weigh 1, as in liblinear and scikit-learn: a factor
         moves the boundary of its own class and leaves the other problems alone.
         """
-        if self.classes.size == 2:
+        if self.classes.size == 2 and not self.multilabel:
             return self.factors
         return np.where(np.arange(self.classes.size) == self.positive[i], self.factors, 1.0)
 
@@ -173,8 +184,8 @@ class MemorySource(Source):
     ----------
     X : array or sparse matrix of shape (n_rows, n_columns)
         The rows.
-    y : ndarray of shape (n_rows,)
-        Labels.
+    y : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        Labels; or zeros and ones, which say whether a row is of each class.
     weights : ndarray of shape (n_rows,), default=None
         Weights >= 0 of the rows.
     class_weight : dict or "balanced", default=None
@@ -193,7 +204,7 @@ class MemorySource(Source):
     row_weights : ndarray of shape (n_rows,) or None
         The weights, without those of classes.
     y_index : ndarray of shape (n_rows,)
-        The position of each row's label among the classes.
+        The position of each row's label among the classes, if each row has one.
 
     Examples
     --------
@@ -212,9 +223,15 @@ class MemorySource(Source):
     ) -> None:  # fmt: skip
         self.X, self.y = X, exact_labels(y)
         self.row_weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-        classes, self.y_index = classes_of(self.y)
-        totals = np.bincount(self.y_index, weights=weights, minlength=classes.size)
-        super().__init__(classes, totals.astype(np.float64), class_weight)
+        multilabel = self.y.ndim == 2
+        if multilabel:
+            refuse_other_indicators(self.y)
+            classes = np.arange(self.y.shape[1])
+            totals = self.y.sum(0) if weights is None else weights @ self.y
+        else:
+            classes, self.y_index = classes_of(self.y)
+            totals = np.bincount(self.y_index, weights=weights, minlength=classes.size)
+        super().__init__(classes, totals.astype(np.float64), class_weight, multilabel=multilabel)
         self.rows = Rows(X, intercept_scaling=intercept_scaling)
         self.n_rows, self.n_columns = self.rows.n_rows, self.rows.n_columns
         self.intercept_scaling = self.rows.intercept_scaling
@@ -223,15 +240,23 @@ class MemorySource(Source):
 
     def problem(self, i: int, objective: Objective) -> Problem:
         """The i-th problem."""
-        signs = np.where(self.y_index == self.positive[i], 1.0, -1.0)
+        signs = np.where(self._in_class(i), 1.0, -1.0)
         return Problem(self.rows, signs, weights=self._weights_in(i), **objective.keywords)
+
+    def _in_class(self, i: int) -> NDArray[np.bool_]:
+        """The rows on the positive side of the i-th problem."""
+        if self.multilabel:
+            return np.asarray(self.y[:, i] == 1)
+        return np.asarray(self.y_index == self.positive[i])
 
     def _weights_in(self, i: int) -> Vector | None:
         """The weight of each row in the i-th problem; None if all are one."""
         factors = self.factors_in(i)
         if (factors == 1.0).all():
             return self.row_weights
-        of_rows: Vector = factors[self.y_index]
+        # All of the rest have the same factor, that of the class before among them.
+        own = self.positive[i]
+        of_rows: Vector = np.where(self._in_class(i), factors[own], factors[own - 1])
         return of_rows if self.row_weights is None else of_rows * self.row_weights
 
     def weight_sum(self, i: int) -> float:
@@ -283,6 +308,15 @@ class StreamSource(Source):
     def fingerprint(self) -> Fingerprint:
         """Of rows and labels, however they are cut into blocks."""
         return self.stream.fingerprint
+
+
+def refuse_other_indicators(Y: Any) -> None:
+    """Raise a ValueError unless a matrix of labels, an array or a tensor, is of zeros and ones."""
+    if not bool(((Y == 0) | (Y == 1)).all()):
+        raise ValueError(
+            f"y of shape {tuple(Y.shape)} must be zeros and ones, which say whether a row has each "
+            "of the labels; several outputs of another kind need an estimator for each column"
+        )
 
 
 def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -137,12 +137,16 @@ class Evaluation:
         Rows, or their weight, of each pair of a true and a predicted label; None without labels.
     fingerprint : Fingerprint or None
         Of rows and labels.
+    top_5 : float or None
+        The share of rows whose label is among the five classes of the highest scores; None if
+        there are five classes or fewer, or if it is unknown.
     """
 
     n_rows: int
     stability: float | None
     confusion: Mapping[tuple[str, str], float] | None
     fingerprint: Fingerprint | None = None
+    top_5: float | None = None
 
 
 @dataclass(frozen=True)

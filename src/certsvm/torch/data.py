@@ -9,11 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from certsvm.matrices import exact_labels, refuse_masked
+from certsvm.fitting.sources import refuse_other_indicators
+from certsvm.matrices import dense, exact_labels, refuse_masked
 
 # DLPack's numbers of CUDA, ROCm and CUDA's managed memory.
 _GPUS = (2, 10, 13)
@@ -68,17 +67,17 @@ def _on_host(values: Any) -> bool:
 
 
 def labels_of(y: Any, n_rows: int) -> Any:
-    """Checked labels, one for each row."""
+    """Checked labels: one for each row, or a matrix of zeros and ones."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if _on_host(y):
-        exact_labels(y)
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-    elif y.ndim == 2 and y.shape[1] == 1:
+        y = exact_labels(dense(y) if sp.issparse(y) else y)
+    if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.ndim != 1 or y.shape[0] != n_rows:
+    if y.ndim not in (1, 2) or y.shape[0] != n_rows:
         raise ValueError(f"X has {n_rows} rows, y has shape {tuple(y.shape)}")
+    if y.ndim == 2:
+        refuse_other_indicators(y)
     return y
 
 
@@ -112,8 +111,6 @@ def encoded(y: Any, device: torch.device) -> tuple[NDArray[Any], Tensor]:
     if labels.dtype == torch.uint64:
         raise ValueError("labels of type uint64 cannot be compared on tensors: convert them")
     labels = labels.to(_WIDER.get(labels.dtype, labels.dtype))
-    if labels.is_floating_point() and not bool(torch.isfinite(labels).all()):
-        raise ValueError("y has labels that are not finite")
     whole = labels.to(torch.uint8) if labels.dtype == torch.bool else labels
     low, high = whole.min(), whole.max()
     top = whole == high

@@ -5,7 +5,7 @@ half and single precision are exact inputs. Gram matrices only determine directi
 computed as fast as the device can, on a GPU from values rounded to bfloat16.
 
 Rows that do not fit into the memory of the device stay where they are, and are copied block by
-block in each pass.
+block in each pass, to a GPU through pinned memory.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -119,8 +120,37 @@ class TensorRows:
 
     def _read(self) -> Iterator[tuple[slice, Tensor]]:
         """All rows, block by block, on the device."""
+        if self.device.type == "cuda" and not self.X.is_cuda:
+            yield from zip(self._blocks, self._copied(), strict=True)
+            return
         for part in self._blocks:
             yield part, self.X[part].to(self.device)
+
+    def _copied(self) -> Iterator[Tensor]:
+        """The blocks on a GPU, through pinned memory; the next is copied during work on one."""
+        shape, stream = (self.largest_sample, self.n_columns), torch.cuda.Stream(self.device)
+        pinned = [torch.empty(shape, dtype=self.X.dtype, pin_memory=True) for _ in range(2)]
+        copied = [torch.cuda.Event() for _ in pinned]
+
+        def copy(i: int) -> Tensor:
+            # What the buffer had before has arrived.
+            copied[i % 2].synchronize()
+            rows = self.X[self._blocks[i]]
+            buffer = pinned[i % 2][: len(rows)].copy_(rows)
+            with torch.cuda.stream(stream):
+                on_device = buffer.to(self.device, non_blocking=True)
+                copied[i % 2].record()
+            return on_device
+
+        with ThreadPoolExecutor(1) as thread:
+            following = thread.submit(copy, 0)
+            for i in range(len(self._blocks)):
+                rows, used_by = following.result(), torch.cuda.current_stream(self.device)
+                used_by.wait_event(copied[i % 2])
+                rows.record_stream(used_by)
+                if i + 1 < len(self._blocks):
+                    following = thread.submit(copy, i + 1)
+                yield rows
 
     def tiles(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """All rows as they are stored, without the intercept's column, so many at a time."""

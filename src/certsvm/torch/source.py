@@ -20,7 +20,7 @@ from certsvm.solvers import Solver, Start
 from certsvm.torch.classes import MASKS, ClassGroup
 from certsvm.torch.data import as_tensor, encoded, float_rows, labels_of, weights_of
 from certsvm.torch.newton import TensorNewton, primal_bound
-from certsvm.torch.problems import ClassProblems, TensorProblem
+from certsvm.torch.problems import ClassProblems, TensorProblem, sizes_of
 from certsvm.torch.rows import TensorRows, free_memory
 from certsvm.training.settings import Result
 
@@ -35,8 +35,8 @@ class TensorSource(Source):
     ----------
     X : Tensor or array-like of shape (n_rows, n_columns)
         The rows, used in place if they are on the device.
-    y : array-like or Tensor of shape (n_rows,)
-        Labels.
+    y : array-like or Tensor of shape (n_rows,) or (n_rows, n_classes)
+        Labels; or zeros and ones, which say whether a row is of each class.
     sample_weight : array-like or Tensor of shape (n_rows,), default=None
         Row weights >= 0.
     class_weight : dict or "balanced", default=None
@@ -66,16 +66,23 @@ class TensorSource(Source):
             raise ValueError(f"X has no {missing}: shape ({self.n_rows}, {self.n_columns})")
         self.intercept_scaling = intercept_scaling
         y = labels_of(y, self.n_rows)
-        classes, self._codes = encoded(y, self.rows.device)
-        if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
-            raise ValueError(
-                "Unknown label type: continuous. Labels must be classes, not quantities."
-            )
         self._sample_weight: Tensor | None = None
         if sample_weight is not None:
             self._sample_weight = weights_of(sample_weight, self.n_rows, self.rows.device)
-        totals = self._codes.bincount(self._sample_weight, minlength=len(classes))
-        super().__init__(classes, totals.double().cpu().numpy(), class_weight)
+        multilabel = y.ndim == 2
+        if multilabel:
+            # A row for each class.
+            self._codes = (as_tensor(y, self.rows.device).T == 1).contiguous()
+            classes, used = np.arange(len(self._codes)), self._sample_weight
+            of_classes = [(own if used is None else used[own]).sum() for own in self._codes]
+            totals = torch.stack(of_classes)
+        else:
+            classes, self._codes = encoded(y, self.rows.device)
+            if classes.dtype.kind == "f" and not (classes % 1.0 == 0.0).all():
+                raise ValueError("Unknown label type: y has quantities, or labels not finite")
+            totals = self._codes.bincount(self._sample_weight, minlength=len(classes))
+        totals_on_host = totals.double().cpu().numpy()
+        super().__init__(classes, totals_on_host, class_weight, multilabel=multilabel)
 
     def set_class_weight(self, class_weight: ClassWeight) -> None:
         """Weigh the classes; problems trained together have the weights from before."""
@@ -88,7 +95,10 @@ class TensorSource(Source):
         factors = self.factors_in(i)
         if (factors == 1.0).all():
             return self._sample_weight
-        of_rows = as_tensor(factors, self.rows.device)[self._codes]
+        if self.multilabel:
+            of_rows = torch.where(self._codes[i], self.factors[i], 1.0).double()
+        else:
+            of_rows = as_tensor(factors, self.rows.device)[self._codes]
         return of_rows if self._sample_weight is None else of_rows * self._sample_weight
 
     def weight_sum(self, i: int) -> float:
@@ -123,7 +133,7 @@ class TensorSource(Source):
             row_weights=partial(self._weights_in, i) if weighted else None,
             sizes=self._sizes(i), **objective.keywords,
         )  # fmt: skip
-        if len(self.positive) < _FEWEST or problem.free_intercept:
+        if self.multilabel or len(self.positive) < _FEWEST or problem.free_intercept:
             return problem
         group = self._group
         if group is None or objective != self._objective or i not in group.numbers:
@@ -140,10 +150,13 @@ class TensorSource(Source):
         return problem
 
     def _signs(self, i: int) -> Tensor:
-        return 2 * (self._codes == self.positive[i]).to(torch.int8) - 1
+        own = self._codes[i] if self.multilabel else self._codes == self.positive[i]
+        return 2 * own.to(torch.int8) - 1
 
     def _sizes(self, i: int) -> Sizes:
         """The sizes of the i-th problem."""
+        if self.multilabel:
+            return sizes_of(self.rows, self._weights_in(i))
         n_active, least, most = self._by_class
         factors = self.factors_in(i)
         used = (factors > 0.0) & (n_active > 0)

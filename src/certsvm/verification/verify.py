@@ -262,7 +262,7 @@ def verify(
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
         The training data. The columns of a frame are matched by name: one that is missing, or that
         the classifier does not use, is an error.
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,) or (n_samples, n_classes)
         Their labels.
     sample_weight : array-like of shape (n_samples,), default=None
         Their weights, if the classifier was fitted with weights.
@@ -295,20 +295,37 @@ def verify(
             "after fit (partial_fit does not certify); of a pipeline, its last step and its X."
         )
     X = checked_matrix(columns_in_order(X, getattr(clf, "feature_names_in_", None)))
+    shape = len(certificates), X.shape[0]
     alphas: Any = getattr(clf, "dual_coef_", None)
     if alphas is not None:
-        alphas, shape = np.asarray(alphas, dtype=np.float64), (len(certificates), X.shape[0])
+        alphas = np.asarray(alphas, dtype=np.float64)
         if alphas.shape != shape:
             what = f"the model keeps dual variables of shape {alphas.shape}, not {shape}"
             raise ValueError(f"{what}, as its certificates and X need: pass the training data")
 
-    def stored(i: int, box: Vector, first: int) -> Any:
-        return alphas[i, first : first + box.size]
+    def stored(offset: int, i: int, box: Vector, first: int) -> Vector:
+        part: Vector = alphas[offset + i, first : first + box.size]
+        return part
 
-    return (_exact_report if exact else _report)(
-        dense(clf.coef_), clf.intercept_, certificates, clf.classes_, clf.class_weight_,
-        None if alphas is None else stored, [(X, y, sample_weight)],
-    )  # fmt: skip
+    recomputed = _exact_report if exact else _report
+    coef, alpha_of = dense(clf.coef_), None if alphas is None else stored
+    if not getattr(clf, "multilabel_", False):
+        return recomputed(
+            coef, clf.intercept_, certificates, clf.classes_, clf.class_weight_,
+            alpha_of and partial(alpha_of, 0), [(X, y, sample_weight)],
+        )  # fmt: skip
+    report, labels = VerificationReport(), dense(y)
+    if labels.shape != shape[::-1]:
+        raise ValueError(f"y has shape {labels.shape}, but the model needs {shape[::-1]}")
+    for i, label in enumerate(clf.classes_):
+        # Each column is a problem of its own: its ones against its zeros.
+        column, factors = slice(i, i + 1), np.array([1.0, clf.class_weight_[i]])
+        of_label = recomputed(
+            coef[column], clf.intercept_[column], certificates[column], np.arange(2), factors,
+            alpha_of and partial(alpha_of, i), [(X, labels[:, i], sample_weight)],
+        )  # fmt: skip
+        report.append(replace(of_label[0], label=label))
+    return report
 
 
 def verify_model(

@@ -43,8 +43,9 @@ def convert_command(
 
     o.check_together({"keep_order": ["seed"]}, {})
     kind, memory = kind_of(file), options.memory or 0
-    if kind == "blocks":
-        raise BadInput(f"{file} is an Arrow file already")
+    if kind in ("blocks", "embeddings"):
+        what = "is an Arrow file already" if kind == "blocks" else "holds embeddings: train on it"
+        raise BadInput(f"{file} {what}")
     require_outputs([file], converted_file=output)
     watch_compilation(quiet=options.silent)
     with live_lines(quiet=options.silent) as begun:
@@ -97,8 +98,8 @@ def scale_command(
     restoring = ("standardize", "saved", "drop", "columns", "categorical")
     o.check_together({"restored": restoring}, {})
     kind = kind_of(file)
-    if kind == "blocks":
-        raise BadInput(f"{file} is a converted file: scale the data, then convert them")
+    if kind in ("blocks", "embeddings"):
+        raise BadInput(f"{file} is not libsvm text or a table: scale the data it was made from")
     require_outputs([file, restored], **{"scaled file": output}, scaling=saved)
     known = None if restored is None else Scaling.load(restored)
     more: dict[str, Any] = {}

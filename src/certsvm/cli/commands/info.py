@@ -39,9 +39,8 @@ def _about_data(file: str, options: o.Options) -> tuple[dict[str, Any], str]:
 
     rows = columns = values = 0
     classes: Counter[str] = Counter()
-    kind = {"text": "libsvm text", "table": "table", "blocks": "converted data"}[
-        inputs.kind_of(file)
-    ]
+    kind = inputs.kind_of(file)
+    kind = {"text": "libsvm text", "blocks": "converted data"}.get(kind, kind)
     reader = inputs.opened(file, options)
     for batch in inputs.batches_of(reader, options):
         rows += len(batch.y)

@@ -99,7 +99,8 @@ def evaluate_command(options: o.Options, model: str, file: str) -> None:
     rows, evaluation = _evaluated(load_model(model), file, options)
     result, stability = _measures(evaluation.confusion), evaluation.stability
     accuracy, balanced = result["accuracy"], result["balanced_accuracy"]
-    lines = [f"accuracy {accuracy:.4%}, balanced {balanced:.4%}, {rows.n_rows} rows"]
+    top_5 = "" if evaluation.top_5 is None else f"top 5 {evaluation.top_5:.4%}, "
+    lines = [f"accuracy {accuracy:.4%}, {top_5}balanced {balanced:.4%}, {rows.n_rows} rows"]
     if stability is not None:
         # Rounded down: it is a claim.
         share = f"{math.floor(stability * 1e6) / 1e6:.4%}"
@@ -115,6 +116,7 @@ def evaluate_command(options: o.Options, model: str, file: str) -> None:
         measured = f"precision {precision}, recall {recall}, {of_class['weight']:g} {unit}"
         lines.append(f"class {name:>{width}}: {measured}")
     told = result | {"rows": rows.n_rows, "stability": stability, "data": rows.as_json()}
+    told["top_5_accuracy"] = evaluation.top_5
     options.answer(told, "\n".join([*lines, str(rows)]))
 
 
@@ -129,14 +131,19 @@ def _evaluated(model: Model, file: str, options: o.Options) -> tuple[ModelRows, 
     rows = rows_for(model, file, options, complete=True)
     pairs: Counter[tuple[Any, Any]] = Counter()
     confusion: Counter[tuple[str, str]] = Counter()
-    stable = 0.0
+    stable = near = 0.0
     # About free intercepts, and so about scores, nothing is proved.
     proves = bool(model.certificates) and not any(c.free_intercept for c in model.certificates)
     for X, y, weights in rows:
         weights = np.ones(len(y)) if weights is None else weights
-        labels = zip(y.tolist(), model.predict(X).tolist(), weights.tolist(), strict=True)
-        for true, guess, weight in labels:
+        scores, labels = model.decision_function(X), y.tolist()
+        answers = zip(labels, model.labels_of(scores).tolist(), weights.tolist(), strict=True)
+        for true, guess, weight in answers:
             pairs[true, guess] += weight
+        if model.n_problems > 5:
+            best = model.classes[np.argpartition(scores, -5, axis=1)[:, -5:]].tolist()
+            among = [label in of_row for label, of_row in zip(labels, best, strict=True)]
+            near += float(weights[among].sum())
         if proves:
             stable += float(weights[unflippable(*model.decision_interval(X))].sum())
     for (true, guess), weight in pairs.items():
@@ -148,7 +155,9 @@ def _evaluated(model: Model, file: str, options: o.Options) -> tuple[ModelRows, 
             f"({listing(sorted(known))}). Is it the right file, and the right column (--label)?"
         )
     total = confusion.total()
-    return rows, Evaluation(rows.n_rows, stable / total if proves and total else None, confusion)
+    top_5 = near / total if model.n_problems > 5 and total else None
+    stability = stable / total if proves and total else None
+    return rows, Evaluation(rows.n_rows, stability, confusion, top_5=top_5)
 
 
 def _measures(confusion: Any) -> dict[str, Any]:

@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     from certsvm.training.settings import Settings
 
 # What writes or streams does not go with cross-validation, nor with a cluster.
-_HERE = ("memory", "stream", "witness")
+_HERE = ("memory", "stream", "witness", "device")
 _NO_MODEL = ("model", "output", "checkpoint", "cluster", *_HERE)
 _EXCLUDED = {"folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE)}
 _EXCLUDED["model"] = ("output",)
+_EXCLUDED["device"] = ("checkpoint", "memory", "stream", "witness", "n_jobs")
 _NEEDED = {"checkpoint_every": "checkpoint", "deadline": "cluster"}
+# So many certificates are printed; of more classes, the worst.
+_MANY_LINES = 40
 
 
 class TrainCommand(click.Command):
@@ -67,7 +70,7 @@ class TrainCommand(click.Command):
                       "processes here. FILE is then converted, or a folder of such files."),
     click.option("--deadline", type=o.POSITIVE, metavar="SECONDS", default=60.0,
                  help="With --dask: a cluster that ends no task for so long is lost; 60."),
-    *o.TRAINING_DATA, *o.OUTPUT, cls=TrainCommand,
+    "device", *o.TRAINING_DATA, *o.OUTPUT, cls=TrainCommand,
 )  # fmt: skip
 def train_command(
     options: o.Options, file: str, model: str | None, output: str | None, folds: int | None,
@@ -76,8 +79,9 @@ def train_command(
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
-    FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, TSV, Parquet, or a
-    file made by `certsvm convert`. As in liblinear, there is no intercept without -B, whereas
+    FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, TSV, Parquet, a file
+    made by `certsvm convert`, or embeddings: .npy with --labels, .safetensors, or Parquet with a
+    column of lists. As in liblinear, there is no intercept without -B, whereas
     LinearSVC in Python learns one by default: -B 1 solves its problem, and fit_intercept=False
     this one. The loss is the hinge, as in Python; liblinear's train has its square by default (-s
     1 here). Weights of classes may be given as in liblinear, too: -wLABEL W.
@@ -89,6 +93,7 @@ def train_command(
     zcat big.gz | certsvm train - -o big.model --json
     certsvm train huge.arrow --memory 2G --checkpoint huge.state
     certsvm train folder --dask tcp://scheduler:8786 -o folder.model
+    certsvm train X.npy --labels y.npy --device cuda -B 1 -o probe.model
 
     Exit codes: 0 the accuracy is proved; 3 training ended before that (the model is written, with
     the gap that is proved); 2 bad usage or input.
@@ -118,8 +123,10 @@ def train_command(
         read_seconds = time.perf_counter() - began - seconds_compiled()
         if validating:
             _cross_validate(source, settings, folds or 5, options, find_C=find_C)
-        title = "class {}" if len(source.labels) > 1 else "training"
-        with training_progress(title, quiet=options.silent) as observer:
+        several = len(source.labels) > 1
+        title = "class {}" if several else "training"
+        n_classes = len(source.labels) if several else 0
+        with training_progress(title, n_classes=n_classes, quiet=options.silent) as observer:
             settings = replace(settings, observers=[observer])
             fitted = fit_model(source, settings, witness=options.witness)
             stop_before_first(fitted.results)
@@ -153,8 +160,13 @@ def _cross_validate(
 def _summary(fitted: Fit, told: dict[str, Any]) -> str:
     from certsvm.training.history import shown_passes
 
-    model, lines = fitted.model, []
-    for (label, certificate), result in zip(certified(model), fitted.results, strict=True):
+    model, lines = fitted.model, list[str]()
+    shown = list(zip(certified(model), fitted.results, strict=True))
+    if len(shown) > _MANY_LINES:
+        met = sum(certificate.met for certificate in model.certificates)
+        lines.append(f"{met} of {len(shown)} classes proved; the worst:")
+        shown = [max(shown, key=lambda found: found[0][1].proved_gap)]
+    for (label, certificate), result in shown:
         prefix = f"class {tidy(label)}: " if model.n_problems > 1 else ""
         lines.append(f"{prefix}{certificate}")
         if not certificate.met:
