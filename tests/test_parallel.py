@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from certsvm import LinearSVC
 from certsvm.parallel import ALONE, Team, single_threaded_blas
-from certsvm.solvers.second_order import directions
+from certsvm.solvers import directions
 
 
 def blas() -> list[int]:

@@ -31,6 +31,7 @@ from certsvm.solvers import (
     SVMperf,
     WorkingSet,
 )
+from certsvm.solvers.auto import AutoRun
 from certsvm.solvers.newton import NewtonRun
 from certsvm.solvers.published.cutting_planes import CuttingPlaneRun
 from certsvm.solvers.smoothed_newton import SmoothedNewtonRun
@@ -218,6 +219,9 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
     run = solver.start(case.problem(), Options(np.random.default_rng(seed), keep_alpha=True))
     run.epoch()
     assert run.dual() is not None
+    if isinstance(run, AutoRun):
+        # A small problem is solved before the first pass; those that follow are Newton's.
+        run.epoch()
 
     def interrupt(*args: object) -> None:
         raise KeyboardInterrupt

@@ -28,7 +28,7 @@ from certsvm.problem.objective import Objective, positive_C
 from certsvm.problem.rows import Rows, Vector
 from certsvm.scalars import as_float
 from certsvm.solvers import Auto, Start
-from certsvm.solvers.shared.dual_start import alpha_from_margins
+from certsvm.solvers.dual_coordinates import alpha_from_margins
 from certsvm.training.loop import train
 from certsvm.training.result import INTERRUPTED, Progress
 from certsvm.training.settings import Settings

@@ -32,9 +32,8 @@ The costs are rounded averages over several data sets on one machine and one thr
 is not always best. Newton is out of the question if neither rows nor columns are few, or its
 matrices do not fit in memory.
 
-Problems that Newton solves within a few milliseconds are solved by Newton, until the gap no longer
-falls or to machine precision. With few columns the steps are made in one compiled loop
-(``second_order.small``) before the first pass, which evaluates its result.
+Problems that Newton solves within a few milliseconds are solved to machine precision (``small``)
+before the first pass, which evaluates the result.
 
 On a stream, the smoothed form of Newton's method takes a few passes if there are many more rows
 than columns, so that the first rows are a good sample. Auto begins with it if there are 1000 times
@@ -63,9 +62,9 @@ from certsvm.problem.memory_limits import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.block_dcd import BlockDCD, BlockDCDRun, cache_room
 from certsvm.solvers.newton import Newton, NewtonRun
-from certsvm.solvers.second_order import small
-from certsvm.solvers.second_order.schedule import sample_size
-from certsvm.solvers.shared.order import Order
+from certsvm.solvers.order import Order
+from certsvm.solvers.schedule import sample_size
+from certsvm.solvers.small import SolvedRun, solved
 from certsvm.solvers.smoothed_newton import SmoothedNewton, SmoothedNewtonRun
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 
@@ -80,9 +79,6 @@ _MATRICES, _ALWAYS_ROOM = 3, 1 << 26
 _OVERHEAD = 200_000.0
 # The cost of a step of Newton, without the fixed cost, up to which a problem is small.
 _SMALL = 120_000
-# Refinement ends after so many steps, or so many that do not halve the gap: fewer if the run began
-# at the optimum.
-_MOST_REFINEMENTS, _PATIENCE, _PATIENCE_IF_SOLVED = 100, 15, 2
 # Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
 # The first estimates of working sets, after so few passes, mean little.
@@ -156,10 +152,33 @@ class Auto(Solver):
         return SmoothedNewton() if few or free_intercept else BlockDCD()
 
 
-class StreamRun(Run):
-    """Newton or block DCD on a stream; if the gap does not fall, the other one goes on."""
+class RelayRun(Run):
+    """A run of one solver after the other; ``_run`` is the one at work."""
 
     computes_primal = True
+    _run: Run
+
+    def candidates(self) -> Iterator[Vector]:
+        """The candidates of the run at work."""
+        yield from self._run.candidates()
+
+    def primal(self) -> tuple[Vector, Bound] | None:
+        """The primal value of the run at work."""
+        return self._run.primal()
+
+    def dual(self) -> DualPoint | None:
+        """The dual point of the run at work."""
+        return self._run.dual()
+
+    def warm_start(self) -> Start | None:
+        """The warm start of the run at work."""
+        return self._run.warm_start()
+
+
+class StreamRun(RelayRun):
+    """Newton or block DCD on a stream; if the gap does not fall, the other one goes on."""
+
+    _run: SmoothedNewtonRun | BlockDCDRun
 
     def __init__(
         self,
@@ -173,11 +192,10 @@ class StreamRun(Run):
         if start is not None and of_newton.resumed:
             # The one that was at work.
             first = BlockDCD() if start.smoothing is None else SmoothedNewton()
-        self._run: SmoothedNewtonRun | BlockDCDRun = (
-            first.start(problem, of_blocks)
-            if isinstance(first, BlockDCD)
-            else first.start(problem, of_newton)
-        )
+        if isinstance(first, BlockDCD):
+            self._run = first.start(problem, of_blocks)
+        else:
+            self._run = first.start(problem, of_newton)
         self._newton: SmoothedNewtonRun | None = None
         self._blocks: BlockDCDRun | None = None
         self.solver_name = self._run.solver_name
@@ -224,43 +242,23 @@ class StreamRun(Run):
             start = Start(w, smoothing=sigma / problem.C)
             self._run = BlockDCD().start(problem, replace(self._of_blocks, start=start))
 
-    def candidates(self) -> Iterator[Vector]:
-        """The candidates of the run at work."""
-        yield from self._run.candidates()
 
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """The primal value of the run at work."""
-        return self._run.primal()
-
-    def dual(self) -> DualPoint | None:
-        """The dual point of the run at work."""
-        return self._run.dual()
-
-
-class AutoRun(Run):
-    """Working sets, Newton, or first one and then the other, on one problem."""
-
-    computes_primal = True
-    _run: WorkingSetRun | NewtonRun
+class AutoRun(RelayRun):
+    """The optimum of a small problem; or working sets, Newton, or one and then the other."""
 
     def __init__(self, problem: Problem, options: Options, shuffled: bool | None = None) -> None:
-        self._problem, self._options = problem, options
-        self._passes = 0
-        # The gap of a small problem when it last halved, the steps since, and the most of them.
-        self._gap, self._idle, self._patience = math.inf, 0, 0
-        if is_small(problem):
-            start = small.solved_start(problem)
-            self._patience = _PATIENCE if start is None else _PATIENCE_IF_SOLVED
-            options = options if start is None else replace(options, start=start, resumed=False)
-        else:
-            order = Order(problem, options.rng, shuffled=shuffled)
-            self._visit = visit_cost(problem, in_order=order.in_order)
-            if self._begins_with_working_sets():
-                self.solver_name = WorkingSet.name
-                self._run = WorkingSetRun(WorkingSet(), problem, options, order)
-                return
+        self._problem, self._options, self._passes = problem, options, 0
         self.solver_name = Newton.name
-        self._run = NewtonRun(problem, options)
+        if is_small(problem) and (optimum := solved(problem)) is not None:
+            self._run = SolvedRun(problem, options, optimum)
+            return
+        order = Order(problem, options.rng, shuffled=shuffled)
+        self._visit = visit_cost(problem, in_order=order.in_order)
+        if self._begins_with_working_sets():
+            self.solver_name = WorkingSet.name
+            self._run = WorkingSetRun(WorkingSet(), problem, options, order)
+        else:
+            self._run = NewtonRun(problem, options)
 
     def _begins_with_working_sets(self) -> bool:
         problem, options, start = self._problem, self._options, self._options.start
@@ -278,20 +276,15 @@ class AutoRun(Run):
 
     def epoch(self) -> Epoch:
         """One pass of working sets, or one step of Newton."""
-        if isinstance(self._run, WorkingSetRun) and self._newton_is_cheaper(self._run):
-            self._switch_to_newton(self._run)
+        run = self._run
+        if isinstance(run, SolvedRun) and self._passes:
+            # Not as near as was asked for.
+            options = replace(self._options, start=run.warm_start(), resumed=False)
+            self._run = NewtonRun(self._problem, options)
+        elif isinstance(run, WorkingSetRun) and self._newton_is_cheaper(run):
+            self._switch_to_newton(run)
         self._passes += 1
-        epoch = self._run.epoch()
-        return replace(epoch, epochs=self._passes, refining=self._patience > 0 and self._refines())
-
-    def _refines(self) -> bool:
-        """Whether the gap of a small problem has fallen recently, and can still fall."""
-        assert isinstance(self._run, NewtonRun)
-        gap = self._run.best.relative_gap
-        self._idle += 1
-        if gap < 0.5 * self._gap:
-            self._gap, self._idle = gap, 0
-        return gap > 1e-15 and self._idle < self._patience and self._passes < _MOST_REFINEMENTS
+        return replace(self._run.epoch(), epochs=self._passes)
 
     def _newton_is_cheaper(self, run: WorkingSetRun) -> bool:
         if self._passes < _LEAST_PASSES:
@@ -307,22 +300,6 @@ class AutoRun(Run):
             start = Start(next(run.candidates()).copy(), 1, run.alpha)
         self._run = NewtonRun(self._problem, replace(self._options, start=start))
         self.solver_name = _SWITCHED
-
-    def candidates(self) -> Iterator[Vector]:
-        """The candidates of the current run."""
-        yield from self._run.candidates()
-
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """The primal value of the current run."""
-        return self._run.primal()
-
-    def dual(self) -> DualPoint | None:
-        """The dual point of the current run."""
-        return self._run.dual()
-
-    def warm_start(self) -> Start | None:
-        """The warm start of the current run."""
-        return self._run.warm_start()
 
 
 def visit_cost(problem: Problem, *, in_order: bool) -> float:

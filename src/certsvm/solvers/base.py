@@ -139,8 +139,6 @@ class Epoch:
         The loop then asks for the point only when it also computes J.
     finished : bool, default=False
         Whether the solver's own stopping rule is met.
-    refining : bool, default=False
-        Whether to continue even though the target is met, because further passes are cheap.
     """
 
     epochs: int
@@ -150,7 +148,6 @@ class Epoch:
     primal_estimate: float | None = None
     dual_estimate: float | None = None
     finished: bool = False
-    refining: bool = False
 
 
 class Run(ABC):

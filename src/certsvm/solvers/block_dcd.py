@@ -46,8 +46,7 @@ from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.problem.streamed import StreamedProblem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
-from certsvm.solvers.shared.dual_coordinates import Indices, sweep, visit
-from certsvm.solvers.shared.dual_start import in_box
+from certsvm.solvers.dual_coordinates import Indices, in_box, sweep, visit
 from certsvm.solvers.smoothed_newton import alpha_of_part
 
 # Steps are so many times as long as the exact ones.

@@ -53,8 +53,8 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type
-from certsvm.solvers.shared.growing_margin import GrowingMargin
-from certsvm.solvers.shared.order import Order
+from certsvm.solvers.growing_margin import GrowingMargin
+from certsvm.solvers.order import Order
 
 # The ratio of the times of successive snapshots.
 _SPACING = 1.5

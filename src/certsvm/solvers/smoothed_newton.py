@@ -2,7 +2,7 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-by the method of ``second_order.schedule``, in the form without multipliers: alpha_hat stays in the
+by the method of ``schedule``, in the form without multipliers: alpha_hat stays in the
 middle of the box, and sigma grows as far as the accuracy requires. Since
 
     alpha_k(w) = clip(C s_k / 2 + sigma s_k (1 - w.y_k), 0, C s_k)
@@ -55,15 +55,15 @@ from certsvm.problem.memory import Problem
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver
-from certsvm.solvers.second_order.directions import (
+from certsvm.solvers.directions import (
     gradient_at,
     gram,
     newton_direction,
     require_small_systems,
     squared_gradient,
 )
-from certsvm.solvers.second_order.schedule import PARTS, Move, Schedule, rules_for
-from certsvm.solvers.second_order.smoothing import STEPS, best_step, clipped_sums, smoothed_alpha
+from certsvm.solvers.schedule import PARTS, Move, Schedule, rules_for
+from certsvm.solvers.smoothing import STEPS, best_step, clipped_sums, smoothed_alpha
 
 # The first rows are a sample: this share of the rows, within limits per column. With fewer rows per
 # column than the last number, it is not worthwhile.

@@ -58,8 +58,8 @@ from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Solver
-from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
-from certsvm.solvers.shared.order import Order
+from certsvm.solvers.dual_coordinates import DualCoordinateRun
+from certsvm.solvers.order import Order
 
 # An evaluation is due when the estimate of the gap falls to this share of its value at the last
 # evaluation; if the estimate meets the target, a fall to the second share is enough.

@@ -49,8 +49,7 @@ from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.shared.dual_coordinates import visit
-from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.solvers.dual_coordinates import starting_alpha, visit
 
 # So many passes over active rows follow one over all rows. Any number from 10 to 50 is as good.
 _ACTIVE_PASSES = 20

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from certsvm.problem.memory import Problem
 from certsvm.solvers import DCD, Options, Solver, WorkingSet
-from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
+from certsvm.solvers.dual_coordinates import DualCoordinateRun
 from tests.problems import Case, cases, exact_dot, squared_distance
 
 both = pytest.mark.parametrize("solver", [DCD(), WorkingSet()], ids=lambda s: s.label)

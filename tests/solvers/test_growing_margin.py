@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.solvers.shared.growing_margin import GrowingMargin, errors_among
+from certsvm.solvers.growing_margin import GrowingMargin, errors_among
 from tests.problems import Case, cases
 
 small = st.fractions(min_value=-8, max_value=8, max_denominator=8).filter(

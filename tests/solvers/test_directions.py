@@ -12,7 +12,7 @@ from certsvm.parallel import ALONE, Team
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton
-from certsvm.solvers.second_order.directions import (
+from certsvm.solvers.directions import (
     direction_from_rows,
     gram,
     intercept_ridge,

@@ -1,4 +1,4 @@
-"""The compiled loop for few rows and columns."""
+"""The optimum of small problems."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.losses import LOSSES, Loss, box_end
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers.second_order.small import solved_start
+from certsvm.solvers.small import solved
 
 
 def data(rows: int = 120, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -20,7 +20,7 @@ def data(rows: int = 120, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:
 
 def gap(problem: Problem) -> float:
     """The relative gap of the start, by the functions that certify."""
-    start = solved_start(problem)
+    start = solved(problem)
     assert start is not None
     assert (start.alpha >= 0).all()
     assert (start.alpha <= box_end(problem.loss, problem.C, problem.weights)).all()
@@ -52,7 +52,7 @@ def test_sparse_rows_and_single_precision() -> None:
     X = X.astype(np.float32)
     X[np.abs(X) < 0.5] = 0.0
     dense, sparse = Rows(X, intercept_scaling=1.5), Rows(sp.csr_matrix(X), intercept_scaling=1.5)
-    one, other = (solved_start(Problem(rows, labels)) for rows in (dense, sparse))
+    one, other = (solved(Problem(rows, labels)) for rows in (dense, sparse))
     assert one is not None
     assert other is not None
     np.testing.assert_array_equal(one.w, other.w)

@@ -79,7 +79,7 @@ def newton_direction(
 
     If the intercept is free, the last entry of I is the ``intercept_ridge`` at w.
     """
-    G[np.diag_indices_from(G)] += 1.0
+    G.reshape(-1)[:: len(G) + 1] += 1.0
     G[-1, -1] += intercept_ridge(problem, w, gradient) - 1.0
     solution = solve(G, gradient, team)
     # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
