@@ -18,9 +18,9 @@ stored values, the costs in nanoseconds (only ratios matter) are
     a step of Newton      1.8 n + 20 m + 0.02 q + 0.02 d^3, plus 200,000
 
 for sparse rows, and 0.5 n / m + 45 and n + 20 m + 0.004 q + 0.02 d^3 for dense ones. Newton takes
-7 steps to one per cent, up to 30 more if there are few rows per column, and 5 for each further
-digit; before these, 15 steps on a sample, if there is one. From an alpha that is good it takes 5
-steps, and 5 for each digit to be gained. If the loss is smooth, these numbers are smaller.
+12 steps to one per cent, those on a sample included, and 5 for each further digit. From an alpha
+that is good it takes 5 steps, and 5 for each digit to be gained. If the loss is smooth, these
+numbers are smaller.
 
 With fewer rows than columns, Newton's systems are as large as the number of free rows:
 
@@ -63,7 +63,6 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.block_dcd import BlockDCD, BlockDCDRun, cache_room
 from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.order import Order
-from certsvm.solvers.schedule import sample_size
 from certsvm.solvers.small import SolvedRun, solved
 from certsvm.solvers.smoothed_newton import SmoothedNewton, SmoothedNewtonRun
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
@@ -75,28 +74,20 @@ _ROWS_PER_COLUMN, _PATIENT = 1000, 6
 # The number of square matrices of that size that Newton keeps at the same time. Smaller ones than
 # so many bytes always have room.
 _MATRICES, _ALWAYS_ROOM = 3, 1 << 26
-# The fixed cost of a step of Newton, in nanoseconds.
-_OVERHEAD = 200_000.0
-# The cost of a step of Newton, without the fixed cost, up to which a problem is small.
-_SMALL = 120_000
+# The fixed cost of a step of Newton, in nanoseconds, and the cost of a step without it up to which
+# a problem is small.
+_OVERHEAD, _SMALL = 200_000.0, 120_000
 # Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
-# The first estimates of working sets, after so few passes, mean little.
-_LEAST_PASSES = 3
-# To begin, Newton must be cheaper than so many passes of working sets: for the hinge, and for a
-# smooth loss.
-_WORTH_BEGINNING, _WORTH_BEGINNING_IF_SMOOTH = 3.0, 4.5
-# The steps of Newton to one per cent, then for each digit; at most so many more for few rows per
-# column; before these on a sample, if there is one. From a good alpha, so many and those for each
-# digit.
-_STEPS, _STEPS_IF_SMOOTH = (7.0, 5.0, 30.0, 15.0, 5.0), (2.5, 1.0, 10.0, 5.0, 2.0)
-_PER_COLUMN = 100.0
+# The first estimates of working sets, after so few passes, mean little. Later ones promise too few
+# visits by about this factor.
+_LEAST_PASSES, _OPTIMISM = 3, 2.0
+# The steps of Newton to one per cent, or before the gap of a good alpha falls, and those for each
+# digit; and the number of passes of working sets that must cost more for Newton to begin.
+_COSTS, _COSTS_IF_SMOOTH = (12.0, 5.0, 5.0, 3.0), (4.0, 2.0, 1.0, 4.5)
 # From a given alpha to this accuracy or better, Newton begins if its step costs at most so many
 # passes over the rows.
 _ACCURATE, _CHEAP_STEP = 1e-4, 10.0
-# The predicted number of visits is too small by about this factor.
-_OPTIMISM = 2.0
-_SWITCHED = f"{WorkingSet.name}, then {Newton.name}"
 
 
 @dataclass(frozen=True)
@@ -264,27 +255,28 @@ class AutoRun(RelayRun):
         problem, options, start = self._problem, self._options, self._options.start
         newton, one_pass = newton_cost(problem, 0.01), problem.m * self._visit
         if start is not None and math.isfinite(newton):
-            if options.resumed and start.smoothing is not None:
-                # Newton was at work.
-                return False
+            newton_was_at_work = options.resumed and start.smoothing is not None
             accurate = start.alpha is not None and options.target <= _ACCURATE
-            if accurate and step_cost(problem) <= _CHEAP_STEP * one_pass:
+            if newton_was_at_work or (accurate and step_cost(problem) <= _CHEAP_STEP * one_pass):
                 return False
-        smooth = problem.loss.is_smooth
-        passes = _WORTH_BEGINNING_IF_SMOOTH if smooth else _WORTH_BEGINNING
-        return passes * one_pass <= newton
+        return _costs(problem)[3] * one_pass <= newton
 
     def epoch(self) -> Epoch:
         """One pass of working sets, or one step of Newton."""
         run = self._run
         if isinstance(run, SolvedRun) and self._passes:
-            # Not as near as was asked for.
-            options = replace(self._options, start=run.warm_start(), resumed=False)
-            self._run = NewtonRun(self._problem, options)
+            # It is not as near the optimum as was asked for.
+            self._go_on_with_newton(run.warm_start())
         elif isinstance(run, WorkingSetRun) and self._newton_is_cheaper(run):
-            self._switch_to_newton(run)
+            self.solver_name = f"{WorkingSet.name}, then {Newton.name}"
+            w = next(run.candidates()).copy()
+            self._go_on_with_newton(Start(w, alpha=run.alpha) if run.gap <= _GOOD_ALPHA else None)
         self._passes += 1
         return replace(self._run.epoch(), epochs=self._passes)
+
+    def _go_on_with_newton(self, start: Start | None) -> None:
+        options = replace(self._options, start=start, resumed=False)
+        self._run = NewtonRun(self._problem, options)
 
     def _newton_is_cheaper(self, run: WorkingSetRun) -> bool:
         if self._passes < _LEAST_PASSES:
@@ -293,13 +285,6 @@ class AutoRun(RelayRun):
         left, spent = run.outlook() * self._visit, run.visited * self._visit
         # However much was spent, there is no point in switching shortly before the end.
         return _OPTIMISM * left > newton or (spent > 2.0 * newton and left > 0.5 * newton)
-
-    def _switch_to_newton(self, run: WorkingSetRun) -> None:
-        start = None
-        if run.gap <= _GOOD_ALPHA:
-            start = Start(next(run.candidates()).copy(), 1, run.alpha)
-        self._run = NewtonRun(self._problem, replace(self._options, start=start))
-        self.solver_name = _SWITCHED
 
 
 def visit_cost(problem: Problem, *, in_order: bool) -> float:
@@ -333,31 +318,19 @@ def newton_cost(problem: Problem, target: float, gap: float = math.inf) -> float
 
     ``gap`` is the relative gap of the alpha to start from.
     """
-    if not has_room_for_newton(problem):
-        return math.inf
-    step, m, d = step_cost(problem), problem.m, problem.dimension
-    steps = _STEPS_IF_SMOOTH if problem.loss.is_smooth else _STEPS
-    to_one_per_cent, per_digit, most_for_columns, on_sample, from_alpha = steps
-    n_steps = to_one_per_cent + per_digit * _digits(0.01, target)
-    cost = (n_steps + min(_PER_COLUMN * d / m, most_for_columns)) * (step + _OVERHEAD)
-    sample = sample_size(m, d)
-    if sample is not None:
-        cost += on_sample * (step * sample / m + _OVERHEAD)
-    if gap <= _GOOD_ALPHA:
-        cost = min(cost, (from_alpha + per_digit * _digits(gap, target)) * (step + _OVERHEAD))
-    return cost + products_cost(problem)
-
-
-def has_room_for_newton(problem: Problem) -> bool:
-    """Whether Newton's systems are not too large, and its matrices fit in memory."""
     size = min(problem.n_rows, problem.dimension)
     needed = 8 * _MATRICES * size**2
-    return size <= _LARGEST_SIZE and (needed <= _ALWAYS_ROOM or needed <= available_memory())
+    if size > _LARGEST_SIZE or (needed > _ALWAYS_ROOM and needed > available_memory()):
+        return math.inf
+    to_one_per_cent, from_alpha, per_digit, _ = _costs(problem)
+    n_steps, gap = (from_alpha, gap) if gap <= _GOOD_ALPHA else (to_one_per_cent, 0.01)
+    # Beyond 1e-10 there are no digits to be gained.
+    n_steps += per_digit * max(math.log10(max(gap, 1e-10) / max(target, 1e-10)), 0.0)
+    return n_steps * (step_cost(problem) + _OVERHEAD) + products_cost(problem)
 
 
-def _digits(gap: float, target: float) -> float:
-    """The digits to be gained, beyond 1e-10 none."""
-    return max(math.log10(max(gap, 1e-10) / max(target, 1e-10)), 0.0)
+def _costs(problem: Problem) -> tuple[float, float, float, float]:
+    return _COSTS_IF_SMOOTH if problem.loss.is_smooth else _COSTS
 
 
 def is_small(problem: Problem) -> bool:
