@@ -35,8 +35,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv, dpotrs
 
-from certsvm.kernels.gram import scaled_rows, scaled_submatrix, sparse_gram, sparse_row_products
-from certsvm.kernels.objective import combination_of, products_of
+from certsvm.kernels import objective
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.kernels.vectors import inner
 from certsvm.parallel import ALONE, Team, single_threaded_blas
@@ -116,13 +115,13 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
     def gram_of(first: int, last: int) -> NDArray[np.float64]:
         G = np.zeros((d, d))
         if sparse is not None:
-            sparse_gram(sparse, which, weights, first, last, G)
+            objective.sparse_gram(sparse, which, weights, first, last, G)
             return G
         block = np.empty((min(_ROWS_AT_ONCE, last - first), d))
         for start in range(first, last, _ROWS_AT_ONCE):
             now = slice(start, min(start + _ROWS_AT_ONCE, last))
             filled = block[: now.stop - now.start]
-            scaled_rows(rows.arrays, which[now], np.sqrt(weights[now]), filled)
+            objective.scaled_rows(rows.arrays, which[now], np.sqrt(weights[now]), filled)
             with single_threaded_blas():
                 G += filled.T @ filled
         return G
@@ -154,11 +153,11 @@ def direction_from_rows(
         g = np.append(gradient[:-1], 0.0)
 
     def multiply(first: int, last: int) -> None:
-        products_of(rows.arrays, free, g, first, last, products)
+        objective.products_of(rows.arrays, free, g, first, last, products)
 
     def combine(first: int, last: int) -> Vector:
         out = np.zeros(rows.dimension)
-        combination_of(rows.arrays, free, steps, first, last, out)
+        objective.combination_of(rows.arrays, free, steps, first, last, out)
         return out
 
     work = free.size * rows.n_stored // rows.n_rows
@@ -193,7 +192,7 @@ def _solve_for_rows(
     A, ridge = np.empty((n, n)), 1.0
 
     def fill(first: int, last: int) -> None:
-        scaled_submatrix(K, free, scales, offset, ridge, first, last, A)
+        objective.scaled_submatrix(K, free, scales, offset, ridge, first, last, A)
 
     for trial in range(_MOST_RIDGES + 1):
         team.share(fill, n, n * n)
@@ -233,7 +232,9 @@ def _multiply_rows(rows: Rows, team: Team) -> NDArray[np.float64]:
             arrays = rows.arrays
 
             def multiply_sparse(first: int, last: int) -> None:
-                sparse_row_products(arrays, starts, columns.indices, columns.data, first, last, K)
+                objective.sparse_row_products(
+                    arrays, starts, columns.indices, columns.data, first, last, K
+                )
 
             team.map(multiply_sparse, *runs)
             return K

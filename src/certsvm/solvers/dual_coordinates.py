@@ -44,8 +44,7 @@ from certsvm.certificates.rounding import length, updates_rounding
 from certsvm.kernels import losses
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.losses import Loss, box_end
-from certsvm.kernels.prefetch import AHEAD, prefetch_row
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.memory import Problem

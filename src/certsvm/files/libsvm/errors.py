@@ -74,14 +74,14 @@ def error_at(
 
     ``lines`` is the number of lines before the text, and ``options`` are the ``ParseOptions``.
     """
-    line_start = int(kernels.last_line_end(text[:position]))
-    line = lines + 1 + int(kernels.survey(text[:line_start])[0])
+    before = bytes(text[:position])
+    line, line_start = lines + 1 + before.count(b"\n"), before.rfind(b"\n") + 1
     if code == kernels.BAD_COMMENT:
         token = bytes(text[position : position + 1])
     else:
         # The first 200 bytes of a long token are enough for the message.
         token = token_at(text, position, min(end, position + 200))
-    what = _problem(code, token, bytes(text[line_start:position]), options)
+    what = _problem(code, token, before[line_start:], options)
     return LibsvmError(what, options.file, line, position - line_start + 1, _printable(token))
 
 

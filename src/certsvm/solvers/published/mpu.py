@@ -44,8 +44,7 @@ from numpy.typing import NDArray
 from certsvm.certificates.dual import DualPoint, counts_point, dual_point, total
 from certsvm.certificates.rounding import length
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.prefetch import AHEAD, prefetch_row
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
