@@ -27,5 +27,5 @@ def test_w_is_the_sum_over_alpha(solver: Solver, case: Case, seed: int, passes: 
     run = start(solver, case.problem(), seed)
     for _ in range(passes):
         run.epoch()
-    expected = [exact_dot(column, run._alpha) for column in case.patterns().T]
+    expected = [exact_dot(column, run.alpha) for column in case.patterns().T]
     assert squared_distance(run._w, expected) <= run._rounding**2

@@ -107,11 +107,9 @@ def products_of(
 
 
 @kernel
-def combination_of(
-    rows: RowArrays, which: NDArray[np.int64], steps: Vector, first: int, last: int, out: Vector
-) -> None:
-    """Add steps_i x_k to ``out``, for the rows k in ``which[first:last]``."""
-    for i in range(first, last):
+def combination_of(rows: RowArrays, which: NDArray[np.int64], steps: Vector, out: Vector) -> None:
+    """Add steps_i x_k to ``out``, for the rows k in ``which``."""
+    for i in range(which.size):
         add(rows, which[i], steps[i], out)
 
 
@@ -189,15 +187,13 @@ def sparse_row_products(
 @kernel
 def scaled_submatrix(
     K: NDArray[np.float64], which: NDArray[np.int64], scales: Vector, offset: float, ridge: float,
-    first: int, last: int, out: NDArray[np.float64],
+    out: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """The lower triangle of ridge I + (scales_i (K_ij - offset) scales_j) over ``which``.
+    """The lower triangle of ridge I + (scales_i (K_ij - offset) scales_j), over ``which``.
 
     ``which`` ascends.
-
-    Writes the rows from first to last of ``out``.
     """
-    for i in range(first, last):
+    for i in range(which.size):
         row = K[which[i]]
         for j in range(i + 1):
             out[i, j] = scales[i] * scales[j] * (row[which[j]] - offset)

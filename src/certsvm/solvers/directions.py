@@ -151,17 +151,7 @@ def direction_from_rows(
     products, g = np.empty(free.size), gradient
     if problem.free_intercept:
         g = np.append(gradient[:-1], 0.0)
-
-    def multiply(first: int, last: int) -> None:
-        objective.products_of(rows.arrays, free, g, first, last, products)
-
-    def combine(first: int, last: int) -> Vector:
-        out = np.zeros(rows.dimension)
-        objective.combination_of(rows.arrays, free, steps, first, last, out)
-        return out
-
-    work = free.size * rows.n_stored // rows.n_rows
-    team.share(multiply, free.size, work)
+    objective.products_of(rows.arrays, free, g, 0, free.size, products)
     b = scales * products
     both = np.column_stack([b, scales]) if problem.free_intercept else b
     z = _solve_for_rows(problem, free, scales, both, team)
@@ -174,9 +164,8 @@ def direction_from_rows(
         intercept = rho * inner(t, b) - float(gradient[-1])
         intercept /= ridge + rho * rho * inner(t, scales)
         z -= rho * intercept * t
-    steps = scales * z
-    sums = team.share(combine, free.size, work)
-    direction: Vector = sum(sums[1:], sums[0]) - g
+    direction = -g
+    objective.combination_of(rows.arrays, free, scales * z, direction)
     if problem.free_intercept:
         direction[-1] = intercept
     return direction
@@ -190,12 +179,8 @@ def _solve_for_rows(
     # The share of the intercept in the products of rows.
     offset = problem.intercept_scaling**2 if problem.free_intercept else 0.0
     A, ridge = np.empty((n, n)), 1.0
-
-    def fill(first: int, last: int) -> None:
-        objective.scaled_submatrix(K, free, scales, offset, ridge, first, last, A)
-
     for trial in range(_MOST_RIDGES + 1):
-        team.share(fill, n, n * n)
+        objective.scaled_submatrix(K, free, scales, offset, ridge, A)
         z = solve(A, b, team)
         if z is not None:
             return z

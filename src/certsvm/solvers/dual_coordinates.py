@@ -102,7 +102,7 @@ class DualCoordinateRun(Run):
     def __init__(self, problem: Problem, options: Options) -> None:
         self._problem, self._rng, self._team = problem, options.rng, options.team
         self._keep_alpha, self._passes = options.keep_alpha, 0
-        self._alpha = starting_alpha(problem, options.start)
+        self.alpha = starting_alpha(problem, options.start)
         # The intercept divided by rho, if it is free: the multiplier of sum_k label_k alpha_k = 0.
         self._multiplier = 0.0
         if problem.free_intercept and options.start is not None:
@@ -114,7 +114,7 @@ class DualCoordinateRun(Run):
     def _compute_w(self) -> None:
         """Compute w from alpha, which resets its rounding."""
         # As if the intercept were penalised.
-        sums = dual_sums(self._problem, self._alpha, self._team, balanced=False)
+        sums = dual_sums(self._problem, self.alpha, self._team, balanced=False)
         point = sums.point("start")
         self._w, self._rounding = point.w, point.w_rounding
         if self._problem.free_intercept:
@@ -122,7 +122,7 @@ class DualCoordinateRun(Run):
 
     def _visit(self, order: Indices, omega: float, low: float, high: float) -> Swept:
         """Make a step on each row of ``order``, by the kernel ``sweep``."""
-        problem, alpha, w = self._problem, self._alpha, self._w
+        problem, alpha, w = self._problem, self.alpha, self._w
         active, sums, rounding = visit(
             problem, order, length(w),
             lambda piece: sweep(
@@ -161,10 +161,10 @@ class DualCoordinateRun(Run):
         if not self._complete:
             return None
         if self._problem.free_intercept:
-            point = dual_point(self._problem, self._alpha.copy(), "dual coordinates", self._team)
+            point = dual_point(self._problem, self.alpha.copy(), "dual coordinates", self._team)
             return point if self._keep_alpha else replace(point, alpha=None)
         return point_of(
-            self._problem, self._alpha, self._w, self._rounding, "dual coordinates",
+            self._problem, self.alpha, self._w, self._rounding, "dual coordinates",
             keep_alpha=self._keep_alpha,
         )  # fmt: skip
 

@@ -42,18 +42,9 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound
+from certsvm.kernels import losses
 from certsvm.kernels.jit import kernel, reordering_kernel
-from certsvm.kernels.losses import (
-    LOSS_TYPES,
-    Loss,
-    box_end,
-    dual_gradient,
-    dual_penalty,
-    loss_value,
-    response,
-    response_slope,
-    smoothing_centre,
-)
+from certsvm.kernels.losses import LOSS_TYPES, Loss
 from certsvm.kernels.vectors import inner
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Vector
@@ -140,7 +131,9 @@ class WorkingSetRun(DualCoordinateRun):
         # The visits to rows since then, and the sum of w over the sweeps since then.
         self._work, self._n_summed = 0, 0
         self._w_sum: Vector | None = None
-        # The number of visits until the end of each pass, and the estimate of the gap there.
+        # The number of visits to rows so far; those until the end of each pass, and the estimate of
+        # the gap there.
+        self.visited = 0
         self._trail: list[tuple[int, float]] = []
         self._computed = False
 
@@ -165,7 +158,8 @@ class WorkingSetRun(DualCoordinateRun):
             if self._is_due(estimate):
                 self._evaluate(estimate)
                 break
-        self._trail.append((self.visited + work, estimate))
+        self.visited += work
+        self._trail.append((self.visited, estimate))
         self._complete = True
         # If the intercept is free, the dual point takes a pass: it can wait for an evaluation.
         waits = problem.free_intercept and not self._computed
@@ -175,16 +169,6 @@ class WorkingSetRun(DualCoordinateRun):
             primal_estimate=self._dual_value + estimate,
             dual_estimate=self._dual_value if waits else None,
         )
-
-    @property
-    def visited(self) -> int:
-        """The work so far, as a number of visits to rows."""
-        return self._trail[-1][0] if self._trail else 0
-
-    @property
-    def alpha(self) -> Vector:
-        """A copy of alpha."""
-        return self._alpha.copy()
 
     @property
     def gap(self) -> float:
@@ -275,7 +259,7 @@ class WorkingSetRun(DualCoordinateRun):
         active = np.empty(problem.m, dtype=np.int64)
         size, gap = active_rows(
             problem.loss, products.values, problem.weights, problem.C, shrink_margin,
-            problem.active, self._alpha, active,
+            problem.active, self.alpha, active,
         )  # fmt: skip
         self._active = active[:size]
         return max(gap, 0.0)
@@ -300,14 +284,14 @@ def active_rows(
     gap = 0.0
     for i in range(rows.size):
         k = rows[i]
-        G = dual_gradient(loss, products[k], alpha[k], C, weights[k])
+        G = losses.dual_gradient(loss, products[k], alpha[k], C, weights[k])
         out[n] = k
         # At an end of its box, where the gradient firmly keeps it.
         low = alpha[k] <= 0.0 and shrink_margin < G
-        high = alpha[k] >= box_end(loss, C, weights[k]) and shrink_margin < -G
+        high = alpha[k] >= losses.box_end(loss, C, weights[k]) and shrink_margin < -G
         n += 0 if low or high else 1
-        gap += C * weights[k] * loss_value(loss, products[k]) + (
-            alpha[k] * (products[k] - 1.0) + dual_penalty(loss, alpha[k], C, weights[k])
+        gap += C * weights[k] * losses.loss_value(loss, products[k]) + (
+            alpha[k] * (products[k] - 1.0) + losses.dual_penalty(loss, alpha[k], C, weights[k])
         )
     return n, gap
 
@@ -323,42 +307,39 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
     """
     loss, C, weights = problem.loss, problem.C, problem.weights
     one, other = problem.regularised(u.w), problem.regularised(v.w)
-    uu, uv, vv = inner(one, one), inner(one, other), inner(other, other)
-    best, best_value = (1.0, 0.0), math.inf
-    width = _WIDTH
-    a, b = best
+    uv = inner(one, other)
+    squares = np.array([[inner(one, one), uv], [uv, inner(other, other)]])
+    point = best = np.array([1.0, 0.0])
+    best_value, width = math.inf, _WIDTH
     for step in range(-1, _PLANE_STEPS):
-        losses, g0, g1, h00, h01, h11 = smoothed_losses(
-            loss, u.values, v.values, weights, a, b, C / (2.0 * width), C
+        losses_here, g0, g1, h00, h01, h11 = smoothed_losses(
+            loss, u.values, v.values, weights, point[0], point[1], C / (2.0 * width), C
         )
-        now = 0.5 * (a * a * uu + 2.0 * a * b * uv + b * b * vv) + C * losses
+        now = 0.5 * (point @ squares @ point) + C * losses_here
         gain = best_value - now
         if gain > 0.0:
-            best, best_value = (a, b), now
+            best, best_value = point, now
         if step < 0:
             # This was u; the search starts at v.
-            a, b = 0.0, 1.0
+            point = np.array([0.0, 1.0])
             continue
         if step >= _PATIENCE and gain <= _GAIN * abs(now):
             break
         if gain < 0.0 and step > 0:
             # The step was too long: halve it, with the same width.
-            a, b = 0.5 * (a + best[0]), 0.5 * (b + best[1])
+            point = 0.5 * (point + best)
             continue
-        g0, g1 = a * uu + b * uv - g0, a * uv + b * vv - g1
-        h00, h01, h11 = uu + h00, uv + h01, vv + h11
+        H = squares + np.array([[h00, h01], [h01, h11]])
         # Without the ridge, the Hessian is singular if u and v are parallel.
-        ridge = _RIDGE * (h00 + h11)
-        h00, h11 = h00 + ridge, h11 + ridge
-        determinant = h00 * h11 - h01 * h01
-        if not determinant > 0.0:
+        H += _RIDGE * np.trace(H) * np.eye(2)
+        try:
+            point = point - np.linalg.solve(H, squares @ point - [g0, g1])
+        except np.linalg.LinAlgError:
             break
-        a -= (h11 * g0 - h01 * g1) / determinant
-        b -= (h00 * g1 - h01 * g0) / determinant
-        if not (math.isfinite(a) and math.isfinite(b)):
+        if not np.isfinite(point).all():
             break
         width = max(_SHRINK * width, _NARROWEST)
-    return best
+    return float(best[0]), float(best[1])
 
 
 @reordering_kernel
@@ -367,19 +348,19 @@ def smoothed_losses(
 ) -> tuple[float, float, float, float, float, float]:  # fmt: skip
     """The loss at a u + b v; minus the gradient and the Hessian of C times the smoothed loss."""
     # For a weight of 1; both are proportional to the weight.
-    centre, box = smoothing_centre(loss, C, 1.0), box_end(loss, C, 1.0)
+    centre, box = losses.smoothing_centre(loss, C, 1.0), losses.box_end(loss, C, 1.0)
     total, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(u.size):
         margin = a * u[k] + b * v[k]
-        alpha = response(loss, margin, centre, sigma, C, 1.0)
+        alpha = losses.response(loss, margin, centre, sigma, C, 1.0)
         if alpha > 0.0:
             s = weights[k]
-            total += s * loss_value(loss, margin)
+            total += s * losses.loss_value(loss, margin)
             g0 += s * min(alpha, box) * u[k]
             g1 += s * min(alpha, box) * v[k]
             if alpha < box:
                 h00 += s * u[k] * u[k]
                 h01 += s * u[k] * v[k]
                 h11 += s * v[k] * v[k]
-    slope = response_slope(loss, sigma, C)
+    slope = losses.response_slope(loss, sigma, C)
     return total, g0, g1, slope * h00, slope * h01, slope * h11
