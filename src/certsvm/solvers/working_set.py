@@ -307,39 +307,42 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
     """
     loss, C, weights = problem.loss, problem.C, problem.weights
     one, other = problem.regularised(u.w), problem.regularised(v.w)
-    uv = inner(one, other)
-    squares = np.array([[inner(one, one), uv], [uv, inner(other, other)]])
-    point = best = np.array([1.0, 0.0])
-    best_value, width = math.inf, _WIDTH
+    uu, uv, vv = inner(one, one), inner(one, other), inner(other, other)
+    best, best_value = (1.0, 0.0), math.inf
+    width = _WIDTH
+    a, b = best
     for step in range(-1, _PLANE_STEPS):
-        losses_here, g0, g1, h00, h01, h11 = smoothed_losses(
-            loss, u.values, v.values, weights, point[0], point[1], C / (2.0 * width), C
+        lost, g0, g1, h00, h01, h11 = smoothed_losses(
+            loss, u.values, v.values, weights, a, b, C / (2.0 * width), C
         )
-        now = 0.5 * (point @ squares @ point) + C * losses_here
+        now = 0.5 * (a * a * uu + 2.0 * a * b * uv + b * b * vv) + C * lost
         gain = best_value - now
         if gain > 0.0:
-            best, best_value = point, now
+            best, best_value = (a, b), now
         if step < 0:
             # This was u; the search starts at v.
-            point = np.array([0.0, 1.0])
+            a, b = 0.0, 1.0
             continue
         if step >= _PATIENCE and gain <= _GAIN * abs(now):
             break
         if gain < 0.0 and step > 0:
             # The step was too long: halve it, with the same width.
-            point = 0.5 * (point + best)
+            a, b = 0.5 * (a + best[0]), 0.5 * (b + best[1])
             continue
-        H = squares + np.array([[h00, h01], [h01, h11]])
+        g0, g1 = a * uu + b * uv - g0, a * uv + b * vv - g1
+        h00, h01, h11 = uu + h00, uv + h01, vv + h11
         # Without the ridge, the Hessian is singular if u and v are parallel.
-        H += _RIDGE * np.trace(H) * np.eye(2)
-        try:
-            point = point - np.linalg.solve(H, squares @ point - [g0, g1])
-        except np.linalg.LinAlgError:
+        ridge = _RIDGE * (h00 + h11)
+        h00, h11 = h00 + ridge, h11 + ridge
+        determinant = h00 * h11 - h01 * h01
+        if not determinant > 0.0:
             break
-        if not np.isfinite(point).all():
+        a -= (h11 * g0 - h01 * g1) / determinant
+        b -= (h00 * g1 - h01 * g0) / determinant
+        if not (math.isfinite(a) and math.isfinite(b)):
             break
         width = max(_SHRINK * width, _NARROWEST)
-    return float(best[0]), float(best[1])
+    return best
 
 
 @reordering_kernel
