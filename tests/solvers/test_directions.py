@@ -12,12 +12,7 @@ from certsvm.parallel import ALONE, Team
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton
-from certsvm.solvers.directions import (
-    direction_from_rows,
-    gram,
-    intercept_ridge,
-    newton_direction,
-)
+from certsvm.solvers.directions import direction_from_rows, gram, intercept_ridge, newton_direction
 from certsvm.training.loop import train
 from tests.problems import Array, Case, cases
 

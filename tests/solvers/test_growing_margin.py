@@ -27,10 +27,7 @@ def simulate(ell: int, P: Fraction, lambda_: Fraction, curvature: Fraction) -> i
 
 
 @given(
-    ell=st.integers(1, 12),
-    P=small,
-    lambda_=small.map(abs).filter(bool),
-    curvature=small.map(abs),
+    ell=st.integers(1, 12), P=small, lambda_=small.map(abs).filter(bool), curvature=small.map(abs)
 )
 def test_proposition_3(ell: int, P: Fraction, lambda_: Fraction, curvature: Fraction) -> None:
     expected = simulate(ell, P, lambda_, curvature)

@@ -11,16 +11,7 @@ from sklearn.svm import LinearSVC as Liblinear
 from certsvm.kernels.losses import SQUARED_HINGE, loss_named
 from certsvm.problem.memory import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import (
-    DCD,
-    SOLVERS,
-    Auto,
-    Newton,
-    SmoothedNewton,
-    Solver,
-    Start,
-    WorkingSet,
-)
+from certsvm.solvers import DCD, SOLVERS, Auto, Newton, SmoothedNewton, Solver, Start, WorkingSet
 from certsvm.training.loop import train
 from tests.problems import Case, objective, streamed
 
