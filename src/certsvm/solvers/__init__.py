@@ -11,13 +11,10 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.block_dcd import BlockDCD
 from certsvm.solvers.dcd import DCD
 from certsvm.solvers.newton import Newton
+from certsvm.solvers.published.cutting_planes import OCAS, SVMperf
 from certsvm.solvers.published.mpu import MPU
-from certsvm.solvers.published.norma import NORMA
-from certsvm.solvers.published.ocas import OCAS
-from certsvm.solvers.published.pegasos import Pegasos
+from certsvm.solvers.published.scaled_sgd import NORMA, Pegasos, SvmSgd
 from certsvm.solvers.published.sgd_qn import SGDQN
-from certsvm.solvers.published.svmperf import SVMperf
-from certsvm.solvers.published.svmsgd import SvmSgd
 from certsvm.solvers.sgd_m import SGDm
 from certsvm.solvers.sgd_r import SGDr
 from certsvm.solvers.sgd_s import SGDs
