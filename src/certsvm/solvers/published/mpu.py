@@ -101,12 +101,9 @@ class MPURun(Run):
         # The smallest delta for which the counts fit into an integer.
         least = 5.0 * problem.C * curvature / _LARGEST_COUNT
         delta = solver.delta or max(options.target, least, _SMALLEST_DELTA)
-        require(
-            least <= delta and least < 1.0,
-            solver,
-            f"delta = {delta:g} is too small for C = {problem.C:g} and rows as long as "
-            f"{problem.R:g}: counts would not fit into an integer. Scale the columns.",
-        )
+        message = f"delta = {delta:g} is too small for C = {problem.C:g} and rows as long as "
+        message += f"{problem.R:g}: counts would not fit into an integer. Scale the columns."
+        require(least <= delta and least < 1.0, solver, message)
         self._xi = delta / (2.0 + delta)
         N = max(1.0, math.ceil(problem.C * 2.0 * curvature / self._xi))
         self._N = int(N)

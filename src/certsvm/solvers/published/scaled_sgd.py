@@ -160,12 +160,9 @@ def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
 
 def require_stable(solver: Solver, problem: Problem, eta_0: float) -> None:
     """Raise a ValueError if the first step would reverse w."""
-    require(
-        eta_0 * problem.lambda_ < 1,
-        solver,
-        f"eta_0 = {eta_0:g} is beyond 1/lambda = C m = {1 / problem.lambda_:g}: the first step "
-        "would reverse w. Choose a smaller one.",
-    )
+    most = f"1/lambda = C m = {1 / problem.lambda_:g}"
+    message = f"eta_0 = {eta_0:g} is beyond {most}: the first step would reverse w."
+    require(eta_0 * problem.lambda_ < 1, solver, message)
 
 
 @dataclass(frozen=True)
