@@ -31,8 +31,8 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dposv, dpotrs
 
 from certsvm.kernels import objective
@@ -76,7 +76,7 @@ def newton_direction(
 
     If the intercept is free, the last entry of I is the ``intercept_ridge`` at w.
     """
-    G.reshape(-1)[:: len(G) + 1] += 1.0
+    G.flat[:: len(G) + 1] += 1.0
     G[-1, -1] += intercept_ridge(problem, w, gradient) - 1.0
     solution = solve(G, gradient, team)
     # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
@@ -268,32 +268,23 @@ def _factorise(A: NDArray[np.float64], team: Team) -> bool:
     n = len(A)
     for first in range(0, n, _BLOCK):
         last = min(first + _BLOCK, n)
+
+        @single_threaded_blas()
+        def finish(i: int, corner: Any, first: int = first, last: int = last) -> None:
+            """Subtract what the columns before contribute, and divide by the corner's transpose."""
+            block = A[i : i + _BLOCK, first:last]
+            block -= A[i : i + _BLOCK, :first] @ A[first:last, :first].T
+            if corner is None:
+                block[:] = np.linalg.cholesky(block)
+            else:
+                block[:] = solve_triangular(corner, block.T, lower=True, check_finite=False).T
+
         try:
-            with single_threaded_blas():
-                corner = np.linalg.cholesky(A[first:last, first:last])
+            finish(first, None)
         except np.linalg.LinAlgError:
             return False
-        A[first:last, first:last] = corner
-        column = A[:, first:last]
-
-        @single_threaded_blas()
-        def divide(i: int, column: Any = column, corner: Any = corner) -> None:
-            """Divide a block of the column by the corner's transpose."""
-            block = column[i : i + _BLOCK]
-            block[:] = scipy.linalg.solve_triangular(
-                corner, block.T, lower=True, check_finite=False
-            ).T
-
-        @single_threaded_blas()
-        def subtract(i: int, column: Any = column, last: int = last) -> None:
-            """Subtract the products of the column from the rows from i on, right of it."""
-            end = min(i + _BLOCK, n)
-            A[i:end, last:end] -= column[i:end] @ column[last:end].T
-
-        # Large blocks first: the last ones fill up the threads.
-        starts = range(last, n, _BLOCK)[::-1]
-        team.map(divide, starts)
-        team.map(subtract, starts)
+        rest = range(last, n, _BLOCK)
+        team.map(finish, rest, [A[first:last, first:last]] * len(rest))
     return True
 
 
