@@ -86,9 +86,8 @@ class Newton(Solver):
         """Begin a run; on a stream, a run of ``SmoothedNewton``."""
         if not isinstance(problem, Problem):
             return SmoothedNewton(self.max_size, self.samples).start(problem, options)
-        directions.require_small_systems(
-            problem, min(problem.n_rows, problem.dimension), self.max_size, self
-        )
+        size = min(problem.n_rows, problem.dimension)
+        directions.require_small_systems(problem, size, self.max_size, self)
         return NewtonRun(problem, options, samples=self.samples)
 
 
@@ -189,12 +188,10 @@ class NewtonRun(Run):
             self._gradient = directions.gradient_at(problem, self.w, sums.w)
             return
         few = changes <= _FEW_CHANGES * problem.m
-        point = None
-        if before and few:
-            rounding = before.w_rounding * length(before.w)
-            if not schedule.too_rounded(rounding, self.best):
-                point = dual.moved_point(problem, before, self._change, self._alpha, self._team)
-        if point is None:
+        rounding = before.w_rounding * length(before.w) if before else math.inf
+        if before and few and not schedule.too_rounded(rounding, self.best):
+            point = dual.moved_point(problem, before, self._change, self._alpha, self._team)
+        else:
             point = dual.dual_point(problem, self._alpha, "multipliers", self._team)
         self._summed = point
         # The next step overwrites alpha, so the point returns a copy.
