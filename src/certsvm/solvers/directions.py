@@ -61,11 +61,12 @@ _LONGEST_STEP = 10.0
 
 def require_small_systems(problem: BaseProblem, size: int, most: int, solver: Solver) -> None:
     """Raise if the systems would be too large."""
+    name = type(solver).__name__
     require(
         size <= most, solver,
         f"X has {problem.n_rows} rows and {problem.dimension} columns (the intercept included), so "
         f"the systems to solve are of size {size}, more than max_size = {most}. "
-        f"{problem.for_many_columns}, or raise it: {type(solver).__name__}(max_size={size}).",
+        f"{problem.for_many_columns}, or raise max_size: solver={name}(max_size={size}).",
     )  # fmt: skip
 
 
