@@ -47,8 +47,7 @@ def solved(problem: Problem) -> Start | None:
     """
     loss, C, active, d = problem.loss, problem.C, problem.active, problem.dimension
     wide = active.size < d
-    work = active.size * d * min(active.size, d)
-    if work > _MOST_WORK or (wide and problem.free_intercept):
+    if active.size * d * min(active.size, d) > _MOST_WORK:
         return None
     matrix, weights = problem.rows.matrix[active], problem.weights[active]
     # The vectors y_k.
@@ -56,9 +55,11 @@ def solved(problem: Problem) -> Start | None:
     Y[:, : matrix.shape[1]] = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
     Y *= problem.labels[active, None]
     if wide:
-        # w is in the span of the rows: its coordinates in an orthonormal basis of that.
-        basis, triangle = np.linalg.qr(Y.T)
-        Y = np.ascontiguousarray(triangle.T)
+        # w is in the span of the rows, but for a free intercept: its coordinates in an orthonormal
+        # basis of that.
+        n_regularised = d - problem.free_intercept
+        basis, triangle = np.linalg.qr(Y[:, :n_regularised].T)
+        Y = np.column_stack([triangle.T, Y[:, n_regularised:]])
     box, alpha_hat = losses.box_end(loss, C, weights), losses.smoothing_centre(loss, C, weights)
     w, sigma = np.zeros(Y.shape[1]), schedule.FIRST_SIGMA
     least, idle, steps = math.inf, 0, 0
@@ -98,7 +99,10 @@ def solved(problem: Problem) -> Start | None:
         return None
     whole = np.zeros(problem.n_rows)
     whole[active] = alpha
-    return Start(basis @ w if wide else w, 1, whole, sigma)
+    if wide:
+        size = basis.shape[1]
+        w = np.append(basis @ w[:size], w[size:])
+    return Start(w, 1, whole, sigma)
 
 
 class SolvedRun(Run):
