@@ -15,7 +15,7 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.demo import text_like
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers.shared.growing_margin import GrowingMargin
+from certsvm.solvers.growing_margin import GrowingMargin
 
 REPEATS = 15
 

@@ -33,8 +33,7 @@ from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import OCAS, Options, SVMperf
 from certsvm.solvers.published import cutting_planes
-from certsvm.solvers.published.ocas import OCASRun
-from certsvm.solvers.published.svmperf import SVMperfRun
+from certsvm.solvers.published.cutting_planes import OCASRun, SVMperfRun
 from certsvm.training.loop import train
 
 Array = NDArray[np.float64]

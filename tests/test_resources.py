@@ -27,8 +27,7 @@ from certsvm.resources import (
     require_time,
     single_threaded_blas,
 )
-from certsvm.solvers import SGDs
-from certsvm.solvers.second_order import directions
+from certsvm.solvers import SGDs, directions
 from tests.cli.running import run_process as run
 from tests.platforms import linux
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from certsvm.problem.problems import Problem
-from certsvm.solvers.shared.growing_margin import GrowingMargin
+from certsvm.solvers.growing_margin import GrowingMargin
 
 PASSES = 10
 

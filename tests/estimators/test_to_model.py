@@ -82,7 +82,7 @@ def test_labels_in_a_column_and_one_weight_for_all_rows() -> None:
     report = verify_model(model, [(X[:100], labels[:100], 2.0), (X[100:], labels[100:], 2.0)])
     assert report.verdict == "confirmed"
     assert report.same_data
-    status = clf.support_status(X, Y, np.full(Y.size, 2.0))
-    for other in (clf.support_status(X, labels, 2.0), model.support_status(X, labels, 2.0)):
-        np.testing.assert_array_equal(other, status)
+    for fitted in (clf, model):
+        status = fitted.support_status(X, Y, np.full(Y.size, 2.0))
+        np.testing.assert_array_equal(fitted.support_status(X, labels, 2.0), status)
     assert clf.stability(X, 2.0) == clf.stability(X)

@@ -1,13 +1,17 @@
-"""Which solver it takes, and when it changes."""
+"""Which solver auto takes, when it changes, and the optimum of small problems."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from certsvm.certificates.dual import dual_bound, dual_point
+from certsvm.certificates.primal import primal_bound
+from certsvm.kernels.losses import LOSSES, Loss, box_end
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Auto, Newton, WorkingSet, auto
 from certsvm.solvers.auto import is_small, newton_cost
+from certsvm.solvers.small import solved
 from certsvm.training.loop import train
 
 
@@ -59,3 +63,50 @@ def test_without_room_for_matrices_there_is_no_newton(monkeypatch: pytest.Monkey
     assert newton_cost(problem, 1e-8) < np.inf
     monkeypatch.setattr(auto, "available_memory", lambda: 10**7)
     assert newton_cost(problem, 1e-8) == np.inf
+
+
+def data(rows: int = 120, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((rows, columns)) * rng.uniform(0.1, 5.0, columns)
+    return X, np.where(X[:, 0] + rng.standard_normal(rows) > 0.3, 1.0, -1.0)
+
+
+def gap(problem: Problem) -> float:
+    """The relative gap of the start, by the functions that certify."""
+    start = solved(problem)
+    assert start is not None
+    assert (start.alpha >= 0).all()
+    assert (start.alpha <= box_end(problem.loss, problem.C, problem.weights)).all()
+    dual = dual_bound(dual_point(problem, start.alpha, "test"))[0]
+    return primal_bound(problem, start.w).value / dual.value - 1.0
+
+
+both_losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+
+
+@both_losses
+@pytest.mark.parametrize("C", [1e-4, 0.1, 1.0, 100.0])
+@pytest.mark.parametrize("intercept_scaling", [0.0, 2.0])
+def test_the_start_is_optimal(C: float, intercept_scaling: float, loss: Loss) -> None:
+    X, labels = data()
+    rows = Rows(X, intercept_scaling=intercept_scaling)
+    assert gap(Problem(rows, labels, C=C, loss=loss)) < 1e-9
+
+
+@both_losses
+def test_separable_classes(loss: Loss) -> None:
+    X, labels = data()
+    X[:, 0] = 3.0 * labels
+    assert gap(Problem(Rows(X), labels, C=1e3, loss=loss)) < 1e-9
+
+
+def test_sparse_rows_and_single_precision() -> None:
+    X, labels = data()
+    X = X.astype(np.float32)
+    X[np.abs(X) < 0.5] = 0.0
+    dense, sparse = Rows(X, intercept_scaling=1.5), Rows(sp.csr_matrix(X), intercept_scaling=1.5)
+    one, other = (solved(Problem(rows, labels)) for rows in (dense, sparse))
+    assert one is not None
+    assert other is not None
+    np.testing.assert_array_equal(one.w, other.w)
+    assert gap(Problem(sparse, labels)) < 1e-9

@@ -1,14 +1,27 @@
-"""DCD: ascent, and the tolerance of liblinear."""
+"""Dual coordinates: w belongs to alpha, ascent, and the tolerance of liblinear."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound
-from certsvm.solvers import DCD, Options
+from certsvm.solvers import DCD, Options, Solver, WorkingSet
+from certsvm.solvers.dual_coordinates import DualCoordinateRun
 from certsvm.training.loop import train
 from certsvm.training.settings import SOLVER_FINISHED
-from tests.problems import Case, cases, noisy
+from tests.problems import Case, cases, exact_dot, noisy, squared_distance
+
+
+@pytest.mark.parametrize("solver", [DCD(), WorkingSet()], ids=lambda s: s.label)
+@given(case=cases(), seed=st.integers(0, 2**32 - 1), passes=st.integers(1, 20))
+def test_w_is_the_sum_over_alpha(solver: Solver, case: Case, seed: int, passes: int) -> None:
+    run = solver.start(case.problem(), Options(np.random.default_rng(seed), keep_alpha=True))
+    assert isinstance(run, DualCoordinateRun)
+    for _ in range(passes):
+        run.epoch()
+    expected = [exact_dot(column, run.alpha) for column in case.patterns().T]
+    assert squared_distance(run._w, expected) <= run._rounding**2
 
 
 @given(case=cases(), seed=st.integers(0, 2**32 - 1))

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,16 +12,7 @@ from sklearn.svm import LinearSVC as Liblinear
 from certsvm.kernels.losses import SQUARED_HINGE, loss_named
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import (
-    DCD,
-    SOLVERS,
-    Auto,
-    Newton,
-    SmoothedNewton,
-    Solver,
-    Start,
-    WorkingSet,
-)
+from certsvm.solvers import DCD, SOLVERS, Auto, Newton, SmoothedNewton, Solver, Start, WorkingSet
 from certsvm.training.loop import train
 from tests.problems import Case, objective, streamed
 
@@ -92,12 +84,9 @@ def test_a_warm_start_is_at_the_optimum(loss: str, penalize_intercept: bool) -> 
     cold = train(problem, Newton(), tol=1e-9, max_iter=200, seed=0, keep_alpha=True)
     assert cold.alpha is not None
     for solver in (Auto(), WorkingSet(), DCD(), Newton()):
-        start = Start(cold.w, 1, cold.alpha)
-        warm = train(problem, solver, tol=1e-6, max_iter=20, seed=0, start=start)
-        assert warm.certificate.met
-        start = Start(cold.w, 1)
-        warm = train(problem, solver, tol=1e-2, max_iter=20, seed=0, start=start)
-        assert warm.certificate.met
+        for start, tol in ((Start(cold.w, 1, cold.alpha), 1e-6), (Start(cold.w, 1), 1e-2)):
+            warm = train(problem, solver, tol=tol, max_iter=20, seed=0, start=start)
+            assert warm.certificate.met
 
 
 @both_losses
@@ -112,18 +101,18 @@ def refusing(attribute: Callable[[Solver], bool]) -> list[str]:
     return sorted(name for name, solver in SOLVERS.items() if not attribute(solver))
 
 
-@pytest.mark.parametrize("name", refusing(lambda solver: len(solver.losses) == 2))
-def test_solvers_for_the_hinge_alone_say_so(name: str) -> None:
-    problem = Problem(Rows(np.eye(2)), [1, -1], loss=SQUARED_HINGE)
-    with pytest.raises(ValueError, match=rf"{name}.*hinge.*squared_hinge.*'newton'"):
-        train(problem, SOLVERS[name]())
+HINGE_ALONE = refusing(lambda solver: len(solver.losses) == 2)
+PENALISED = refusing(lambda solver: solver.frees_intercept)
 
 
-@pytest.mark.parametrize("name", refusing(lambda solver: solver.frees_intercept))
-def test_solvers_that_penalise_the_intercept_say_so(name: str) -> None:
-    rows = Rows(np.eye(2), intercept_scaling=1.0)
-    problem = Problem(rows, [1, -1], penalize_intercept=False)
-    with pytest.raises(ValueError, match=rf"{name}.*penalize_intercept=True.*'newton'"):
+@pytest.mark.parametrize(
+    ("name", "how", "message"),
+    [(n, {"loss": SQUARED_HINGE}, "hinge.*squared_hinge") for n in HINGE_ALONE]
+    + [(n, {"penalize_intercept": False}, "penalize_intercept=True") for n in PENALISED],
+)
+def test_solvers_say_what_they_do_not_solve(name: str, how: dict[str, Any], message: str) -> None:
+    problem = Problem(Rows(np.eye(2), intercept_scaling=1.0), [1, -1], **how)
+    with pytest.raises(ValueError, match=rf"{name}.*{message}.*'newton'"):
         train(problem, SOLVERS[name]())
 
 
@@ -131,11 +120,9 @@ def test_solvers_that_penalise_the_intercept_say_so(name: str) -> None:
 @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.0]])
 def test_one_class_has_no_free_intercept(loss: str, weights: list[float] | None) -> None:
     labels = [1, 1, 1 if weights is None else -1]
-    rows = Rows(np.eye(3), intercept_scaling=1.0)
+    rows, of_loss = Rows(np.eye(3), intercept_scaling=1.0), loss_named(loss)
     with pytest.raises(ValueError, match="same side"):
-        Problem(
-            rows, labels, weights=weights, loss=loss_named(loss), penalize_intercept=False
-        )  # fmt: skip
+        Problem(rows, labels, weights=weights, loss=of_loss, penalize_intercept=False)
 
 
 def scaled_case(seed: int, shape: tuple[int, int], C: float, rho: float, loss: str) -> Case:
@@ -193,9 +180,8 @@ def test_a_sample_from_a_stream_leaves_the_intercept_free(loss: str) -> None:
 def test_a_stream_whose_first_block_has_one_class(loss: str) -> None:
     case = random_case((400, 3), loss=loss, penalize_intercept=False)
     order = np.argsort(case.labels, kind="stable")
-    case = case._replace(
-        X=case.X[order], labels=case.labels[order], weights=case.row_weights()[order]
-    )
+    X, labels, weights = case.X[order], case.labels[order], case.row_weights()[order]
+    case = case._replace(X=X, labels=labels, weights=weights)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         result = train(streamed(case, 60), SmoothedNewton(), tol=1e-4, max_iter=500, seed=0)

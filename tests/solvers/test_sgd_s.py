@@ -1,6 +1,9 @@
-"""SGD-s and SGD-m: the published sequence."""
+"""SGD-s and SGD-m: the published sequence, Propositions 1 and 3, and the update itself."""
 
 from __future__ import annotations
+
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 
 from certsvm.certificates.dual import dual_bound
 from certsvm.solvers import Options, SGDm, SGDs
+from certsvm.solvers.growing_margin import GrowingMargin, errors_among
 from tests.problems import Case, cases
 
 seeds = st.integers(0, 2**32 - 1)
@@ -58,3 +62,59 @@ def test_the_published_sequence(solver: type[SGDs], case: Case, seed: int) -> No
         np.testing.assert_allclose(
             dual_bound(point, scaled=False)[0].value, L, rtol=1e-9, atol=1e-9
         )
+
+
+small = st.fractions(min_value=-8, max_value=8, max_denominator=8).filter(
+    lambda q: q.denominator in (1, 2, 4, 8)
+)
+
+
+def simulate(ell: int, P: Fraction, lambda_: Fraction, curvature: Fraction) -> int:
+    """Margin errors among ell presentations, one presentation at a time."""
+    errors = 0
+    for _ in range(ell):
+        if P <= 0:
+            errors += 1
+            P += curvature
+        P -= lambda_
+    return errors
+
+
+@given(
+    ell=st.integers(1, 12), P=small, lambda_=small.map(abs).filter(bool), curvature=small.map(abs)
+)
+def test_proposition_3(ell: int, P: Fraction, lambda_: Fraction, curvature: Fraction) -> None:
+    expected = simulate(ell, P, lambda_, curvature)
+    assert errors_among(ell, float(P), float(lambda_), float(curvature)) == expected
+
+
+@given(cases(dyadic=True), st.integers(1, 6), seeds)
+def test_multiple_presentations_are_single_ones_in_a_row(case: Case, ell: int, seed: int) -> None:
+    problem = case.problem()
+    order = np.random.default_rng(seed).permutation(problem.active)
+    at_once = GrowingMargin(problem, keep_counts=True)
+    one_by_one = GrowingMargin(problem, keep_counts=True)
+    for _ in range(3):
+        at_once.present(order, ell)
+        for k in order:
+            one_by_one.present(np.repeat(k, ell))
+    # Small integers times a power of two: float64 is exact here, ties included.
+    np.testing.assert_array_equal(at_once.a, one_by_one.a)
+    np.testing.assert_array_equal(at_once.counts, one_by_one.counts)
+    assert (at_once.t, at_once.error_mass) == (one_by_one.t, one_by_one.error_mass)
+
+
+@given(cases(), st.integers(1, 6), seeds)
+def test_proposition_1(case: Case, ell: int, seed: int) -> None:
+    problem = case.problem()
+    rng = np.random.default_rng(seed)
+    state = GrowingMargin(problem)
+    S = problem.largest_weight
+    for _ in range(4):
+        for k in rng.permutation(problem.active):
+            state.present(np.array([k]), ell)
+            # S + (S^2 R^2 / lambda - S) / t, written without the cancellation.
+            inner = S * (state.t - 1) / state.t + S**2 * problem.R**2 / problem.lambda_ / state.t
+            bound = math.sqrt(inner / problem.lambda_)
+            assert np.linalg.norm(state.w) <= bound * (1 + 1e-12)
+            assert np.linalg.norm(state.a) <= state.largest_norm * (1 + 1e-12)

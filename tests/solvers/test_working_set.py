@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from certsvm.certificates.primal import primal_bound
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers import Options, WorkingSet
+from certsvm.solvers import Newton, Options, Solver, WorkingSet
 from certsvm.solvers.working_set import WorkingSetRun
 from certsvm.training.loop import train
 from tests.problems import Case, cases, nearly_parallel, noisy, optimum
@@ -26,13 +26,14 @@ def run_on(problem: Problem, target: float = 0.01) -> WorkingSetRun:
     return WorkingSet().start(problem, Options(np.random.default_rng(0), target=target))
 
 
+@pytest.mark.parametrize(("solver", "tol"), [(WorkingSet(), 1e-6), (Newton(), 1e-8)])
 @given(case=cases())
-def test_it_reaches_the_optimum_of_small_problems(case: Case) -> None:
-    assume(not nearly_parallel(case))
+def test_they_reach_the_optimum_of_small_problems(solver: Solver, tol: float, case: Case) -> None:
+    assume(tol < 1e-6 or not nearly_parallel(case))
     low, high = optimum(case)
-    result = train(case.problem(), WorkingSet(), tol=1e-6, max_iter=20_000, seed=0)
+    result = train(case.problem(), solver, tol=tol, max_iter=20_000, seed=0)
     assert result.certificate.met
-    assert low * (1 - 1e-9) - 1e-12 <= result.certificate.primal <= high * (1 + 2e-6) + 1e-12
+    assert low * (1 - 1e-9) - 1e-12 <= result.certificate.primal <= high * (1 + 2 * tol) + 1e-12
 
 
 def test_j_comes_from_the_solver_and_is_true() -> None:

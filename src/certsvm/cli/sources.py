@@ -136,7 +136,7 @@ def _left_by_training(memory: int, source: StreamSource, settings: Settings, wit
     """The bytes that training from blocks leaves for a cache of rows; raises if it needs more."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
     from certsvm.solvers import Auto, Newton, SmoothedNewton
-    from certsvm.solvers.second_order.directions import gram_matrices
+    from certsvm.solvers.directions import gram_matrices
 
     stream, objective, d = source.stream, settings.objective, source.dimension
     solver = source.solver(settings.solver, objective)

@@ -57,7 +57,7 @@ from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Part, Vector
 from certsvm.resources import ALONE
 from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.shared.dual_coordinates import sweep
+from certsvm.solvers.dual_coordinates import sweep
 from certsvm.solvers.working_set import active_rows
 
 _SHRINK_MARGIN = 0.1

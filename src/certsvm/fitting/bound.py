@@ -23,7 +23,7 @@ from certsvm.problem.rows import Rows, Vector
 from certsvm.resources import require_memory_for
 from certsvm.scalars import as_float
 from certsvm.solvers import Auto, Start
-from certsvm.solvers.shared.dual_start import alpha_from_margins
+from certsvm.solvers.dual_coordinates import alpha_from_margins
 from certsvm.training.loop import train
 from certsvm.training.settings import INTERRUPTED, Progress, Settings
 

@@ -11,21 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.kernels.decimal import (
-    MALFORMED,
-    PADDING,
-    SETTLED,
-    TOO_LARGE,
-    UNSETTLED,
-    DecimalTables,
-    byte_at,
-    digits_value,
-    leading_digits,
-    narrows_twice,
-    read_number,
-    read_short_number,
-    word_at,
-)
+from certsvm.kernels import decimal
+from certsvm.kernels.decimal import DecimalTables, byte_at
 from certsvm.kernels.jit import kernel
 
 PARSED, BAD_LABEL, LABEL_TOO_LARGE, BAD_ITEM, BAD_INDEX, NOT_ASCENDING, BAD_VALUE = range(7)
@@ -149,9 +136,9 @@ def _behind_query(text: NDArray[np.uint8], i: int, end: int) -> int:
 @kernel
 def _read_index(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """The index whose digits begin at i, or -1 if it is too large; and the end of the digits."""
-    word = word_at(text, i)
-    n = leading_digits(word)
-    index: Any = np.int64(digits_value(word, n))
+    word = decimal.word_at(text, i)
+    n = decimal.leading_digits(word)
+    index: Any = np.int64(decimal.digits_value(word, n))
     i += n
     if n == 8:
         while 48 <= byte_at(text, i) <= 57:
@@ -169,14 +156,14 @@ def _read_value(
     text: NDArray[np.uint8], i: int, end: int, narrow: bool, tables: DecimalTables
 ) -> tuple[float, int, int]:
     """Read a number that is a whole token, as ``read_number`` does."""
-    value, i, status = read_number(text, i, tables)
-    if status == MALFORMED or not _ends_token(text, i, end):
-        return value, i, MALFORMED
-    if narrow and status == SETTLED:
-        if narrows_twice(value):
-            status = UNSETTLED
+    value, i, status = decimal.read_number(text, i, tables)
+    if status == decimal.MALFORMED or not _ends_token(text, i, end):
+        return value, i, decimal.MALFORMED
+    if narrow and status == decimal.SETTLED:
+        if decimal.narrows_twice(value):
+            status = decimal.UNSETTLED
         elif abs(np.float32(value)) > _LARGEST_FLOAT32:
-            status = TOO_LARGE
+            status = decimal.TOO_LARGE
     return value, i, status
 
 
@@ -221,16 +208,16 @@ def _parse_items(
             return NO_ROOM, token, k
         previous = index
         begin = i + 1
-        value, i = read_short_number(text, begin, tables)
+        value, i = decimal.read_short_number(text, begin, tables)
         # So few digits are never so close to the middle between two float32 that the double lies on
         # the other side of it: no test of ``narrows_twice`` is needed.
         if i < 0 or (byte_at(text, i) != _SPACE and byte_at(text, i) != _LF):
             value, i, status = _read_value(text, begin, end, narrow, tables)
-            if status == MALFORMED:
+            if status == decimal.MALFORMED:
                 return BAD_VALUE, begin, k
-            if status == TOO_LARGE:
+            if status == decimal.TOO_LARGE:
                 return VALUE_TOO_LARGE, begin, k
-            if status == UNSETTLED:
+            if status == decimal.UNSETTLED:
                 _defer(room, k, begin)
         values[k] = value
         indices[k] = index - rules.base
@@ -248,15 +235,15 @@ def _parse_label(
     """Store the label at i and skip a qid; return a code and the position behind them."""
     if row >= room.labels.size:
         return NO_ROOM, i
-    value, behind = read_short_number(text, i, tables)
+    value, behind = decimal.read_short_number(text, i, tables)
     if behind < 0 or byte_at(text, behind) != _SPACE:
         value, behind, status = _read_value(text, i, end, False, tables)
-        if status == MALFORMED:
+        if status == decimal.MALFORMED:
             return BAD_LABEL, i
-        if status == TOO_LARGE:
+        if status == decimal.TOO_LARGE:
             return LABEL_TOO_LARGE, i
         # Labels that rounding may have merged are looked at again; zero itself is short.
-        if status == UNSETTLED or behind - i > (5 if abs(value) < _SMALL else _SURE_DIGITS):
+        if status == decimal.UNSETTLED or behind - i > (5 if abs(value) < _SMALL else _SURE_DIGITS):
             _defer(room, -1 - row, i)
     room.labels[row] = value
     i = _behind_blanks(text, behind)
@@ -279,7 +266,11 @@ def parse_lines(
     report[:] = 0
     report[4], report[5] = LARGEST_INDEX, -1
     i, k, row, code = 0, 0, 0, BAD_BUFFER
-    if end > 0 and end + PADDING <= text.size and (text[end - 1] == _LF or text[end] == _LF):
+    if (
+        end > 0
+        and end + decimal.PADDING <= text.size
+        and (text[end - 1] == _LF or text[end] == _LF)
+    ):
         code = PARSED
     while code == PARSED and i < end:
         i = _behind_blanks(text, i)

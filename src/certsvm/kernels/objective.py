@@ -1,4 +1,4 @@
-"""Sums over rows: losses, linear combinations of rows, and squared norms."""
+"""Sums over rows: losses, linear combinations of rows, squared norms, and Gram matrices."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel, reordering_kernel
 from certsvm.kernels.losses import Loss, dual_penalty, loss_value, steepness
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.rows import CsrRows, RowArrays, Vector, add, dot
 
 
 @kernel
@@ -107,11 +107,9 @@ def products_of(
 
 
 @kernel
-def combination_of(
-    rows: RowArrays, which: NDArray[np.int64], steps: Vector, first: int, last: int, out: Vector
-) -> None:
-    """Add steps_i x_k to ``out``, for the rows k in ``which[first:last]``."""
-    for i in range(first, last):
+def combination_of(rows: RowArrays, which: NDArray[np.int64], steps: Vector, out: Vector) -> None:
+    """Add steps_i x_k to ``out``, for the rows k in ``which``."""
+    for i in range(which.size):
         add(rows, which[i], steps[i], out)
 
 
@@ -128,3 +126,75 @@ def squared_norms(
         for j in range(row.size):
             total += np.float64(row[j]) * np.float64(row[j])
         out[k] = total + intercept * intercept
+
+
+@kernel
+def sparse_gram(
+    rows: CsrRows, which: NDArray[np.int64], weights: Vector, first: int, last: int,
+    G: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Add the lower triangle for the rows ``which[first:last]`` to ``G``, row by row."""
+    bias_row = G[G.shape[0] - 1]
+    for i in range(first, last):
+        k = which[i]
+        weight = weights[i]
+        # Unsigned positions need no test for negative ones.
+        begin, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
+        j = begin
+        while j < end:
+            row_of_G = G[rows.indices[j]]
+            value = weight * rows.values[j]
+            other = begin
+            while other <= j:
+                row_of_G[rows.indices[other]] += value * rows.values[other]
+                other += np.uint64(1)
+            j += np.uint64(1)
+        if rows.intercept_scaling != 0.0:
+            add(rows, k, weight * rows.intercept_scaling, bias_row)
+
+
+@kernel
+def scaled_rows(
+    rows: RowArrays, which: NDArray[np.int64], scales: Vector, out: NDArray[np.float64]
+) -> None:
+    """The augmented rows ``which``, times ``scales``, as a dense matrix."""
+    for i in range(which.size):
+        out[i] = 0.0
+        add(rows, which[i], scales[i], out[i])
+
+
+@kernel
+def sparse_row_products(
+    rows: CsrRows, column_starts: NDArray[np.int64], column_rows: NDArray[Any],
+    column_values: NDArray[np.floating[Any]], first: int, last: int, K: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Add the lower triangle of x_i.x_k, for the rows i from first to last, to ``K``.
+
+    The columns are those of the same matrix, each with its rows in ascending order.
+    """
+    for i in range(first, last):
+        products = K[i]
+        for j in range(rows.indptr[i], rows.indptr[i + 1]):
+            value = np.float64(rows.values[j])
+            column = rows.indices[j]
+            for q in range(column_starts[column], column_starts[column + 1]):
+                k = column_rows[q]
+                if k > i:
+                    break
+                products[k] += value * column_values[q]
+
+
+@kernel
+def scaled_submatrix(
+    K: NDArray[np.float64], which: NDArray[np.int64], scales: Vector, offset: float, ridge: float,
+    out: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """The lower triangle of ridge I + (scales_i (K_ij - offset) scales_j), over ``which``.
+
+    ``which`` ascends.
+    """
+    for i in range(which.size):
+        row = K[which[i]]
+        for j in range(i + 1):
+            out[i, j] = scales[i] * scales[j] * (row[which[j]] - offset)
+        out[i, i] += ridge

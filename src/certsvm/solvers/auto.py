@@ -18,9 +18,9 @@ stored values, the costs in nanoseconds (only ratios matter) are
     a step of Newton      1.8 n + 20 m + 0.02 q + 0.02 d^3, plus 200,000
 
 for sparse rows, and 0.5 n / m + 45 and n + 20 m + 0.004 q + 0.02 d^3 for dense ones. Newton takes
-7 steps to one per cent, up to 30 more if there are few rows per column, and 5 for each further
-digit; before these, 15 steps on a sample, if there is one. From an alpha that is good it takes 5
-steps, and 5 for each digit to be gained. If the loss is smooth, these numbers are smaller.
+12 steps to one per cent, those on a sample included, and 5 for each further digit. From an alpha
+that is good it takes 5 steps, and 5 for each digit to be gained. If the loss is smooth, these
+numbers are smaller.
 
 With fewer rows than columns, Newton's systems are as large as the number of free rows:
 
@@ -32,9 +32,8 @@ The costs are rounded averages over several data sets on one machine and one thr
 is not always best. Newton is out of the question if neither rows nor columns are few, or its
 matrices do not fit in memory.
 
-Problems that Newton solves within a few milliseconds are solved by Newton, until the gap no longer
-falls or to machine precision. With few columns the steps are made in one compiled loop
-(``second_order.small``) before the first pass, which evaluates its result.
+Problems that Newton solves within a few milliseconds are solved to machine precision (``small``)
+before the first pass, which evaluates the result.
 
 On a stream, the smoothed form of Newton's method takes a few passes if there are many more rows
 than columns, so that the first rows are a good sample. Auto begins with it if there are 1000 times
@@ -63,9 +62,8 @@ from certsvm.resources import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.block_dcd import BlockDCD, BlockDCDRun, cache_room
 from certsvm.solvers.newton import Newton, NewtonRun
-from certsvm.solvers.second_order import small
-from certsvm.solvers.second_order.schedule import sample_size
-from certsvm.solvers.shared.order import Order
+from certsvm.solvers.order import Order
+from certsvm.solvers.small import SolvedRun, solved
 from certsvm.solvers.smoothed_newton import SmoothedNewton, SmoothedNewtonRun
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 
@@ -76,31 +74,20 @@ _ROWS_PER_COLUMN, _PATIENT = 1000, 6
 # The number of square matrices of that size that Newton keeps at the same time. Smaller ones than
 # so many bytes always have room.
 _MATRICES, _ALWAYS_ROOM = 3, 1 << 26
-# The fixed cost of a step of Newton, in nanoseconds.
-_OVERHEAD = 200_000.0
-# The cost of a step of Newton, without the fixed cost, up to which a problem is small.
-_SMALL = 120_000
-# Refinement ends after so many steps, or so many that do not halve the gap: fewer if the run began
-# at the optimum.
-_MOST_REFINEMENTS, _PATIENCE, _PATIENCE_IF_SOLVED = 100, 15, 2
+# The fixed cost of a step of Newton, in nanoseconds, and the cost of a step without it up to which
+# a problem is small.
+_OVERHEAD, _SMALL = 200_000.0, 120_000
 # Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
-# The first estimates of working sets, after so few passes, mean little.
-_LEAST_PASSES = 3
-# To begin, Newton must be cheaper than so many passes of working sets: for the hinge, and for a
-# smooth loss.
-_WORTH_BEGINNING, _WORTH_BEGINNING_IF_SMOOTH = 3.0, 4.5
-# The steps of Newton to one per cent, then for each digit; at most so many more for few rows per
-# column; before these on a sample, if there is one. From a good alpha, so many and those for each
-# digit.
-_STEPS, _STEPS_IF_SMOOTH = (7.0, 5.0, 30.0, 15.0, 5.0), (2.5, 1.0, 10.0, 5.0, 2.0)
-_PER_COLUMN = 100.0
+# The first estimates of working sets, after so few passes, mean little. Later ones promise too few
+# visits by about this factor.
+_LEAST_PASSES, _OPTIMISM = 3, 2.0
+# The steps of Newton to one per cent, or before the gap of a good alpha falls, and those for each
+# digit; and the number of passes of working sets that must cost more for Newton to begin.
+_COSTS, _COSTS_IF_SMOOTH = (12.0, 5.0, 5.0, 3.0), (4.0, 2.0, 1.0, 4.5)
 # From a given alpha to this accuracy or better, Newton begins if its step costs at most so many
 # passes over the rows.
 _ACCURATE, _CHEAP_STEP = 1e-4, 10.0
-# The predicted number of visits is too small by about this factor.
-_OPTIMISM = 2.0
-_SWITCHED = f"{WorkingSet.name}, then {Newton.name}"
 
 
 @dataclass(frozen=True)
@@ -156,10 +143,33 @@ class Auto(Solver):
         return SmoothedNewton() if few or free_intercept else BlockDCD()
 
 
-class StreamRun(Run):
-    """Newton or block DCD on a stream; if the gap does not fall, the other one goes on."""
+class RelayRun(Run):
+    """A run of one solver after the other; ``_run`` is the one at work."""
 
     computes_primal = True
+    _run: Run
+
+    def candidates(self) -> Iterator[Vector]:
+        """The candidates of the run at work."""
+        yield from self._run.candidates()
+
+    def primal(self) -> tuple[Vector, Bound] | None:
+        """The primal value of the run at work."""
+        return self._run.primal()
+
+    def dual(self) -> DualPoint | None:
+        """The dual point of the run at work."""
+        return self._run.dual()
+
+    def warm_start(self) -> Start | None:
+        """The warm start of the run at work."""
+        return self._run.warm_start()
+
+
+class StreamRun(RelayRun):
+    """Newton or block DCD on a stream; if the gap does not fall, the other one goes on."""
+
+    _run: SmoothedNewtonRun | BlockDCDRun
 
     def __init__(
         self,
@@ -173,11 +183,10 @@ class StreamRun(Run):
         if start is not None and of_newton.resumed:
             # The one that was at work.
             first = BlockDCD() if start.smoothing is None else SmoothedNewton()
-        self._run: SmoothedNewtonRun | BlockDCDRun = (
-            first.start(problem, of_blocks)
-            if isinstance(first, BlockDCD)
-            else first.start(problem, of_newton)
-        )
+        if isinstance(first, BlockDCD):
+            self._run = first.start(problem, of_blocks)
+        else:
+            self._run = first.start(problem, of_newton)
         self._newton: SmoothedNewtonRun | None = None
         self._blocks: BlockDCDRun | None = None
         self.solver_name = self._run.solver_name
@@ -224,74 +233,50 @@ class StreamRun(Run):
             start = Start(w, smoothing=sigma / problem.C)
             self._run = BlockDCD().start(problem, replace(self._of_blocks, start=start))
 
-    def candidates(self) -> Iterator[Vector]:
-        """The candidates of the run at work."""
-        yield from self._run.candidates()
 
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """The primal value of the run at work."""
-        return self._run.primal()
-
-    def dual(self) -> DualPoint | None:
-        """The dual point of the run at work."""
-        return self._run.dual()
-
-
-class AutoRun(Run):
-    """Working sets, Newton, or first one and then the other, on one problem."""
-
-    computes_primal = True
-    _run: WorkingSetRun | NewtonRun
+class AutoRun(RelayRun):
+    """The optimum of a small problem; or working sets, Newton, or one and then the other."""
 
     def __init__(self, problem: Problem, options: Options, shuffled: bool | None = None) -> None:
-        self._problem, self._options = problem, options
-        self._passes = 0
-        # The gap of a small problem when it last halved, the steps since, and the most of them.
-        self._gap, self._idle, self._patience = math.inf, 0, 0
-        if is_small(problem):
-            start = small.solved_start(problem)
-            self._patience = _PATIENCE if start is None else _PATIENCE_IF_SOLVED
-            options = options if start is None else replace(options, start=start, resumed=False)
-        else:
-            order = Order(problem, options.rng, shuffled=shuffled)
-            self._visit = visit_cost(problem, in_order=order.in_order)
-            if self._begins_with_working_sets():
-                self.solver_name = WorkingSet.name
-                self._run = WorkingSetRun(WorkingSet(), problem, options, order)
-                return
+        self._problem, self._options, self._passes = problem, options, 0
         self.solver_name = Newton.name
-        self._run = NewtonRun(problem, options)
+        if is_small(problem) and (optimum := solved(problem)) is not None:
+            self._run = SolvedRun(problem, options, optimum)
+            return
+        order = Order(problem, options.rng, shuffled=shuffled)
+        self._visit = visit_cost(problem, in_order=order.in_order)
+        if self._begins_with_working_sets():
+            self.solver_name = WorkingSet.name
+            self._run = WorkingSetRun(WorkingSet(), problem, options, order)
+        else:
+            self._run = NewtonRun(problem, options)
 
     def _begins_with_working_sets(self) -> bool:
         problem, options, start = self._problem, self._options, self._options.start
         newton, one_pass = newton_cost(problem, 0.01), problem.m * self._visit
         if start is not None and math.isfinite(newton):
-            if options.resumed and start.smoothing is not None:
-                # Newton was at work.
-                return False
+            newton_was_at_work = options.resumed and start.smoothing is not None
             accurate = start.alpha is not None and options.target <= _ACCURATE
-            if accurate and step_cost(problem) <= _CHEAP_STEP * one_pass:
+            if newton_was_at_work or (accurate and step_cost(problem) <= _CHEAP_STEP * one_pass):
                 return False
-        smooth = problem.loss.is_smooth
-        passes = _WORTH_BEGINNING_IF_SMOOTH if smooth else _WORTH_BEGINNING
-        return passes * one_pass <= newton
+        return _costs(problem)[3] * one_pass <= newton
 
     def epoch(self) -> Epoch:
         """One pass of working sets, or one step of Newton."""
-        if isinstance(self._run, WorkingSetRun) and self._newton_is_cheaper(self._run):
-            self._switch_to_newton(self._run)
+        run = self._run
+        if isinstance(run, SolvedRun) and self._passes:
+            # It is not as near the optimum as was asked for.
+            self._go_on_with_newton(run.warm_start())
+        elif isinstance(run, WorkingSetRun) and self._newton_is_cheaper(run):
+            self.solver_name = f"{WorkingSet.name}, then {Newton.name}"
+            w = next(run.candidates()).copy()
+            self._go_on_with_newton(Start(w, alpha=run.alpha) if run.gap <= _GOOD_ALPHA else None)
         self._passes += 1
-        epoch = self._run.epoch()
-        return replace(epoch, epochs=self._passes, refining=self._patience > 0 and self._refines())
+        return replace(self._run.epoch(), epochs=self._passes)
 
-    def _refines(self) -> bool:
-        """Whether the gap of a small problem has fallen recently, and can still fall."""
-        assert isinstance(self._run, NewtonRun)
-        gap = self._run.best.relative_gap
-        self._idle += 1
-        if gap < 0.5 * self._gap:
-            self._gap, self._idle = gap, 0
-        return gap > 1e-15 and self._idle < self._patience and self._passes < _MOST_REFINEMENTS
+    def _go_on_with_newton(self, start: Start | None) -> None:
+        options = replace(self._options, start=start, resumed=False)
+        self._run = NewtonRun(self._problem, options)
 
     def _newton_is_cheaper(self, run: WorkingSetRun) -> bool:
         if self._passes < _LEAST_PASSES:
@@ -300,29 +285,6 @@ class AutoRun(Run):
         left, spent = run.outlook() * self._visit, run.visited * self._visit
         # However much was spent, there is no point in switching shortly before the end.
         return _OPTIMISM * left > newton or (spent > 2.0 * newton and left > 0.5 * newton)
-
-    def _switch_to_newton(self, run: WorkingSetRun) -> None:
-        start = None
-        if run.gap <= _GOOD_ALPHA:
-            start = Start(next(run.candidates()).copy(), 1, run.alpha)
-        self._run = NewtonRun(self._problem, replace(self._options, start=start))
-        self.solver_name = _SWITCHED
-
-    def candidates(self) -> Iterator[Vector]:
-        """The candidates of the current run."""
-        yield from self._run.candidates()
-
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """The primal value of the current run."""
-        return self._run.primal()
-
-    def dual(self) -> DualPoint | None:
-        """The dual point of the current run."""
-        return self._run.dual()
-
-    def warm_start(self) -> Start | None:
-        """The warm start of the current run."""
-        return self._run.warm_start()
 
 
 def visit_cost(problem: Problem, *, in_order: bool) -> float:
@@ -356,31 +318,19 @@ def newton_cost(problem: Problem, target: float, gap: float = math.inf) -> float
 
     ``gap`` is the relative gap of the alpha to start from.
     """
-    if not has_room_for_newton(problem):
-        return math.inf
-    step, m, d = step_cost(problem), problem.m, problem.dimension
-    steps = _STEPS_IF_SMOOTH if problem.loss.is_smooth else _STEPS
-    to_one_per_cent, per_digit, most_for_columns, on_sample, from_alpha = steps
-    n_steps = to_one_per_cent + per_digit * _digits(0.01, target)
-    cost = (n_steps + min(_PER_COLUMN * d / m, most_for_columns)) * (step + _OVERHEAD)
-    sample = sample_size(m, d)
-    if sample is not None:
-        cost += on_sample * (step * sample / m + _OVERHEAD)
-    if gap <= _GOOD_ALPHA:
-        cost = min(cost, (from_alpha + per_digit * _digits(gap, target)) * (step + _OVERHEAD))
-    return cost + products_cost(problem)
-
-
-def has_room_for_newton(problem: Problem) -> bool:
-    """Whether Newton's systems are not too large, and its matrices fit in memory."""
     size = min(problem.n_rows, problem.dimension)
     needed = 8 * _MATRICES * size**2
-    return size <= _LARGEST_SIZE and (needed <= _ALWAYS_ROOM or needed <= available_memory())
+    if size > _LARGEST_SIZE or (needed > _ALWAYS_ROOM and needed > available_memory()):
+        return math.inf
+    to_one_per_cent, from_alpha, per_digit, _ = _costs(problem)
+    n_steps, gap = (from_alpha, gap) if gap <= _GOOD_ALPHA else (to_one_per_cent, 0.01)
+    # Beyond 1e-10 there are no digits to be gained.
+    n_steps += per_digit * max(math.log10(max(gap, 1e-10) / max(target, 1e-10)), 0.0)
+    return n_steps * (step_cost(problem) + _OVERHEAD) + products_cost(problem)
 
 
-def _digits(gap: float, target: float) -> float:
-    """The digits to be gained, beyond 1e-10 none."""
-    return max(math.log10(max(gap, 1e-10) / max(target, 1e-10)), 0.0)
+def _costs(problem: Problem) -> tuple[float, float, float, float]:
+    return _COSTS_IF_SMOOTH if problem.loss.is_smooth else _COSTS
 
 
 def is_small(problem: Problem) -> bool:

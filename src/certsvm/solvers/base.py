@@ -66,9 +66,8 @@ class Start:
         for name, values, size in (("w", w, problem.dimension), ("alpha", alpha, problem.n_rows)):
             shape = (size,) if values is None else tuple(values.shape)
             if shape != (size,) or not (values is None or bool((abs(values) < math.inf).all())):
-                raise ValueError(
-                    f"start.{name} must be {size} finite numbers, got an array of shape {shape}"
-                )
+                got = f"got an array of shape {shape}"
+                raise ValueError(f"start.{name} must be {size} finite numbers, {got}")
         if not (isinstance(self.epochs, int | np.integer) and 0 <= self.epochs < 2**40):
             raise ValueError(f"start.epochs must be an integer >= 0, got {self.epochs!r}")
         if self.smoothing is not None and not 0.0 < self.smoothing < math.inf:
@@ -139,8 +138,6 @@ class Epoch:
         The loop then asks for the point only when it also computes J.
     finished : bool, default=False
         Whether the solver's own stopping rule is met.
-    refining : bool, default=False
-        Whether to continue even though the target is met, because further passes are cheap.
     """
 
     epochs: int
@@ -150,7 +147,6 @@ class Epoch:
     primal_estimate: float | None = None
     dual_estimate: float | None = None
     finished: bool = False
-    refining: bool = False
 
 
 class Run(ABC):
@@ -281,10 +277,7 @@ def float_type(solver: Solver, precision: str, problem: BaseProblem) -> type[np.
     if precision == "double":
         return np.float64
     steps = (1.0, problem.C, problem.lambda_, 1.0 / problem.lambda_)
-    require(
-        problem.m * problem.largest_weight * problem.R * max(steps) < 1e30,
-        solver,
-        f"the range of single precision is too small for C = {problem.C:g} and rows as long as "
-        f"{problem.R:g}. Scale the columns, or use double precision.",
-    )
+    fits = problem.m * problem.largest_weight * problem.R * max(steps) < 1e30
+    message = "the range of single precision is too small. Scale the columns, or use double."
+    require(fits, solver, message)
     return np.float32

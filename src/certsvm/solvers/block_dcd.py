@@ -45,8 +45,7 @@ from certsvm.problem.problems import StreamedProblem
 from certsvm.problem.rows import Part, Vector
 from certsvm.resources import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
-from certsvm.solvers.shared.dual_coordinates import Indices, sweep, visit
-from certsvm.solvers.shared.dual_start import in_box
+from certsvm.solvers.dual_coordinates import Indices, in_box, sweep, visit
 from certsvm.solvers.smoothed_newton import alpha_of_part
 
 # Steps are so many times as long as the exact ones.

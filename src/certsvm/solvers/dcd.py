@@ -38,7 +38,7 @@ from typing import Any, ClassVar
 from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Solver
-from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
+from certsvm.solvers.dual_coordinates import DualCoordinateRun
 
 # The default tolerance of liblinear. Without ``eps`` it only decides when shrunk rows become active
 # again, and falls whenever it is reached over all rows.

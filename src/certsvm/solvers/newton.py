@@ -2,13 +2,13 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-by the method of ``second_order.schedule``, in the form for rows in memory, with a multiplier per
+by the method of ``schedule``, in the form for rows in memory, with a multiplier per
 row. If the loss is the squared hinge, J itself is smooth, and there are no multipliers.
 
 A step costs two passes over the rows, the Gram matrix of the free support vectors, and the solution
 of a system as large as the number of columns. With fewer rows than columns, the system is as large
 as the number of free support vectors, and the products of the rows with each other are computed
-once (``second_order.directions``). The number of steps grows slowly with C and with the accuracy.
+once (``directions``). The number of steps grows slowly with C and with the accuracy.
 The run keeps the products of w with all rows, so each step gives J, and the slope at any point
 along a direction costs no pass.
 
@@ -30,45 +30,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates import dual
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import (
-    DualPoint,
-    balancing,
-    dual_bound,
-    dual_point,
-    dual_sums,
-    moved_point,
-)
+from certsvm.certificates.dual import DualPoint, dual_bound
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound, length
 from certsvm.kernels.losses import LOSS_TYPES, response_slope, smoothing_centre
 from certsvm.kernels.rows import Vector
-from certsvm.kernels.vectors import inner
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.problems import Problem
+from certsvm.solvers import directions, schedule, smoothing
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
-from certsvm.solvers.second_order.directions import (
-    direction_from_rows,
-    gradient_at,
-    gram,
-    newton_direction,
-    require_small_systems,
-    squared_gradient,
-)
-from certsvm.solvers.second_order.schedule import (
-    MEMORY,
-    SAMPLE_GAP,
-    SAMPLE_STEPS,
-    Move,
-    Schedule,
-    has_enough_weight,
-    lengthening,
-    rules_for,
-    sample_size,
-    too_rounded,
-)
-from certsvm.solvers.second_order.smoothing import clipped_sum, smoothed_alpha, zero_of_slope
-from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.solvers.dual_coordinates import starting_alpha
+from certsvm.solvers.schedule import Move, Schedule
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 
 # If alpha changed on at most this share of the rows, sum_k alpha_k y_k is updated, not recomputed.
@@ -112,7 +86,8 @@ class Newton(Solver):
         """Begin a run; on a stream, a run of ``SmoothedNewton``."""
         if not isinstance(problem, Problem):
             return SmoothedNewton(self.max_size, self.samples).start(problem, options)
-        require_small_systems(problem, min(problem.n_rows, problem.dimension), self.max_size, self)
+        size = min(problem.n_rows, problem.dimension)
+        directions.require_small_systems(problem, size, self.max_size, self)
         return NewtonRun(problem, options, samples=self.samples)
 
 
@@ -127,7 +102,18 @@ class NewtonRun(Run):
         self._steps = 0
         # The gap when it last halved, and the number of steps since.
         self._gap, self._idle = math.inf, 0
-        w, self._alpha_hat, self._schedule = beginning(problem, options, samples=samples)
+        start, rules = options.start, schedule.rules_for(problem.loss, schedule.MEMORY)
+        w, self._alpha_hat = options.first_w(problem), np.zeros(problem.n_rows)
+        self._schedule = Schedule(rules)
+        if start is not None:
+            self._alpha_hat = starting_alpha(problem, start)
+            self._schedule = Schedule.warm(
+                rules, start.smoothing, smoothing=False, same=options.resumed
+            )
+        elif samples and (run := run_on_sample(problem, options)) is not None:
+            w, self._schedule = run.w, run._schedule.on_all_rows(run._filled)
+        if self._schedule.smoothing:
+            self._alpha_hat = smoothing_centre(problem.loss, problem.C, problem.weights)
         # Arrays with an entry per row are reused: allocating them costs as much as filling them.
         self._rows = np.empty(problem.rows.n_rows, dtype=np.int64)
         self._unclipped = np.empty(problem.rows.n_rows)
@@ -164,7 +150,7 @@ class NewtonRun(Run):
 
         def alpha_in(first: int, last: int) -> tuple[int, NDArray[np.int64]]:
             part = slice(first, last)
-            changes, n_free = smoothed_alpha(
+            changes, n_free = smoothing.smoothed_alpha(
                 problem.loss, self._products.values[part], problem.weights[part],
                 self._alpha_hat[part], sigma, problem.C, self._unclipped[part],
                 self._alpha[part], self._change[part], self._rows[part],
@@ -176,12 +162,12 @@ class NewtonRun(Run):
         self._sum_up(before, sum(changes))
         self._primal = self._products.primal_bound(self._team)
         self.best.offer(self._primal.value, dual_bound(self._point)[0].value)
-        if too_rounded(self._primal.rounding, self.best):
+        if schedule.too_rounded(self._primal.rounding, self.best):
             self._products.compute(self._team)
             self._primal = self._products.primal_bound(self._team)
         self._answer = self.w, self._primal
         target, slack = self._options.target, self._products.slack
-        factor = lengthening(self._primal, self.best, target, slack)
+        factor = schedule.lengthening(self._primal, self.best, target, slack)
         if factor is not None:
             longer = self._products.copy()
             longer.mix(factor, 0.0, self._along)
@@ -196,16 +182,17 @@ class NewtonRun(Run):
         """
         problem, keep_alpha = self._problem, self._options.keep_alpha
         if problem.free_intercept:
-            sums = dual_sums(problem, self._alpha, self._team, balanced=True)
-            balanced = balancing(problem, self._alpha)
+            sums = dual.dual_sums(problem, self._alpha, self._team, balanced=True)
+            balanced = dual.balancing(problem, self._alpha)
             self._point = sums.point("multipliers", balanced if keep_alpha else None)
-            self._gradient = gradient_at(problem, self.w, sums.w)
+            self._gradient = directions.gradient_at(problem, self.w, sums.w)
             return
         few = changes <= _FEW_CHANGES * problem.m
-        if before and few and not too_rounded(before.w_rounding * length(before.w), self.best):
-            point = moved_point(problem, before, self._change, self._alpha, self._team)
+        rounding = before.w_rounding * length(before.w) if before else math.inf
+        if before and few and not schedule.too_rounded(rounding, self.best):
+            point = dual.moved_point(problem, before, self._change, self._alpha, self._team)
         else:
-            point = dual_point(problem, self._alpha, "multipliers", self._team)
+            point = dual.dual_point(problem, self._alpha, "multipliers", self._team)
         self._summed = point
         # The next step overwrites alpha, so the point returns a copy.
         self._point = replace(point, alpha=self._alpha.copy if keep_alpha else None)
@@ -217,22 +204,22 @@ class NewtonRun(Run):
         self._steps += 1
         self._complete = False
         self._between = None
-        square = squared_gradient(problem, self.w, self._gradient)
+        square = directions.squared_gradient(problem, self.w, self._gradient)
         move = self._schedule.judge(square, self.best, filled=self._filled)
         if move is not Move.STEP:
             self._begin_problem(move)
         free, w, gradient = self._free, self.w, self._gradient
         weights = response_slope(problem.loss, self.sigma, problem.C) * problem.weights[free]
         if problem.n_rows < problem.dimension:
-            direction = direction_from_rows(problem, free, weights, w, gradient, team)
+            direction = directions.direction_from_rows(problem, free, weights, w, gradient, team)
         else:
-            G = gram(problem, free, weights, team)
-            direction = newton_direction(problem, G, w, gradient, team)
+            G = directions.gram(problem, free, weights, team)
+            direction = directions.newton_direction(problem, G, w, gradient, team)
         self._along.w = direction
         self._along.compute(team)
         if problem.m < self._along.values.size:
             self._along.values[problem.signed_weights == 0.0] = 0.0
-        step = self._step_along(direction)
+        step = self._step_along()
         self._products.mix(1.0, step, self._along, self._team)
         self._schedule.note_step(step)
         self._evaluate()
@@ -275,24 +262,21 @@ class NewtonRun(Run):
         n_rows = self._problem.n_rows
         return self._team.share(task, n_rows, _PER_ROW * n_rows)
 
-    def _step_along(self, direction: Vector) -> float:
+    def _step_along(self) -> float:
         """The length of the step, given the products of the rows with the direction."""
-        coefficients = self._problem.regularised(direction)
-        linear = inner(self._problem.regularised(self.w), coefficients)
-        square = inner(coefficients, coefficients)
-        weights, sigma, C = self._problem.weights, self.sigma, self._problem.C
-        loss, products = self._problem.loss, self._along.values
+        problem, along, sigma = self._problem, self._along, self.sigma
 
-        def slope(t: float) -> float:
+        def falls(t: float) -> float:
             def sum_of(first: int, last: int) -> float:
                 part = slice(first, last)
-                return clipped_sum(
-                    loss, self._unclipped[part], weights[part], sigma, C, products[part], t
-                )
+                return smoothing.clipped_sum(
+                    problem.loss, self._unclipped[part], problem.weights[part], sigma, problem.C,
+                    along.values[part], t,
+                )  # fmt: skip
 
-            return linear + t * square - float(sum(self._share(sum_of)))
+            return float(sum(self._share(sum_of)))
 
-        return zero_of_slope(slope)
+        return smoothing.minimum_along(problem, self.w, along.w, falls)
 
     def candidates(self) -> Iterator[Vector]:
         """The current w."""
@@ -316,37 +300,19 @@ class NewtonRun(Run):
         return Start(self.w.copy(), self._steps, alpha, self._schedule.sigma)
 
 
-def beginning(
-    problem: Problem, options: Options, *, samples: bool
-) -> tuple[Vector, Vector, Schedule]:
-    """The initial w and alpha_hat, and the schedule."""
-    start, rules = options.start, rules_for(problem.loss, MEMORY)
-    if start is not None:
-        schedule = Schedule.warm(rules, start.smoothing, smoothing=False, same=options.resumed)
-        return start.w.copy(), starting_alpha(problem, start), schedule
-    w, schedule = np.zeros(problem.rows.dimension), Schedule(rules)
-    run = run_on_sample(problem, options) if samples else None
-    if run is not None:
-        w, schedule = run.w, run._schedule.on_all_rows(run._filled)
-    alpha_hat = np.zeros(problem.n_rows)
-    if schedule.smoothing:
-        alpha_hat = smoothing_centre(problem.loss, problem.C, problem.weights)
-    return w, alpha_hat, schedule
-
-
 def run_on_sample(problem: Problem, options: Options) -> NewtonRun | None:
     """A run near the optimum on a sample of the rows, or None if there is no useful sample."""
-    size = sample_size(problem.m, problem.rows.dimension)
+    size = schedule.sample_size(problem.m, problem.rows.dimension)
     if size is None:
         return None
     which = np.sort(options.rng.choice(problem.active, size, replace=False))
     weight_share = float(problem.weights[which].sum()) / problem.weight_sum
     one_sided = problem.free_intercept and np.unique(problem.labels[which]).size < 2
-    if one_sided or not has_enough_weight(weight_share, size, problem.m):
+    if one_sided or not schedule.has_enough_weight(weight_share, size, problem.m):
         return None
     run = NewtonRun(problem.sample(which), replace(options, start=None, keep_alpha=False))
-    for _ in range(SAMPLE_STEPS):
-        if run.best.relative_gap <= SAMPLE_GAP:
+    for _ in range(schedule.SAMPLE_STEPS):
+        if run.best.relative_gap <= schedule.SAMPLE_GAP:
             break
         run.epoch()
     return run

@@ -23,7 +23,7 @@ from typing import ClassVar
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver
-from certsvm.solvers.shared.growing_margin import GrowingMargin
+from certsvm.solvers.growing_margin import GrowingMargin
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ from certsvm.problem.base import PartedProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type
-from certsvm.solvers.shared.growing_margin import GrowingMargin
-from certsvm.solvers.shared.order import Order
+from certsvm.solvers.growing_margin import GrowingMargin
+from certsvm.solvers.order import Order
 
 # The ratio of the times of successive snapshots.
 _SPACING = 1.5

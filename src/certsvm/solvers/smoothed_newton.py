@@ -2,7 +2,7 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-by the method of ``second_order.schedule``, in the form without multipliers: alpha_hat stays in the
+by the method of ``schedule``, in the form without multipliers: alpha_hat stays in the
 middle of the box, and sigma grows as far as the accuracy requires. Since
 
     alpha_k(w) = clip(C s_k / 2 + sigma s_k (1 - w.y_k), 0, C s_k)
@@ -35,16 +35,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates import dual
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import (
-    ClassSums,
-    DualPoint,
-    Response,
-    RowSums,
-    balanced_alpha,
-    dual_bound,
-    sum_of_part,
-)
+from certsvm.certificates.dual import ClassSums, DualPoint, Response, RowSums
 from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_two
 from certsvm.certificates.rounding import Bound, product_error
 from certsvm.kernels.losses import LOSS_TYPES, Loss, response_slope, smoothing_centre
@@ -53,16 +46,10 @@ from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Vector
 from certsvm.resources import Team
+from certsvm.solvers import directions, schedule
 from certsvm.solvers.base import Epoch, Options, Run, Solver
-from certsvm.solvers.second_order.directions import (
-    gradient_at,
-    gram,
-    newton_direction,
-    require_small_systems,
-    squared_gradient,
-)
-from certsvm.solvers.second_order.schedule import PARTS, Move, Schedule, rules_for
-from certsvm.solvers.second_order.smoothing import STEPS, best_step, clipped_sums, smoothed_alpha
+from certsvm.solvers.schedule import Move, Schedule
+from certsvm.solvers.smoothing import STEPS, best_step, clipped_sums, smoothed_alpha
 
 # The first rows are a sample: this share of the rows, within limits per column. With fewer rows per
 # column than the last number, it is not worthwhile.
@@ -104,7 +91,7 @@ class SmoothedNewton(Solver):
 
     def start(self, problem: SummableProblem, options: Options) -> SmoothedNewtonRun:
         """Begin a run; keeping alpha costs a number per row, and a pass for each better bound."""
-        require_small_systems(problem, problem.dimension, self.max_size, self)
+        directions.require_small_systems(problem, problem.dimension, self.max_size, self)
         return SmoothedNewtonRun(problem, options, samples=self.samples)
 
 
@@ -128,7 +115,7 @@ class SmoothedNewtonRun(Run):
 
     def __init__(self, problem: SummableProblem, options: Options, *, samples: bool = True) -> None:
         self._problem, self._options = problem, options
-        self._rules = rules_for(problem.loss, PARTS)
+        self._rules = schedule.rules_for(problem.loss, schedule.PARTS)
         start = options.start
         sigma = start.smoothing if start is not None and options.resumed else None
         self._schedule = Schedule.warm(self._rules, sigma, smoothing=True, same=options.resumed)
@@ -179,10 +166,10 @@ class SmoothedNewtonRun(Run):
         w, along = self._next
         reading = read(self._problem, w, along, self.sigma, self._options)
         self._passes += 1
-        dual = dual_bound(reading.point)[0].value
-        if dual >= self.best.dual:
+        bound = dual.dual_bound(reading.point)[0].value
+        if bound >= self.best.dual:
             self.best_response = Response(w, self.sigma)
-        self.best.offer(reading.primal.value, dual)
+        self.best.offer(reading.primal.value, bound)
         step = None if reading.slopes is None else best_step(reading.slopes)
         if along is None or step is None:
             self._take(reading)
@@ -201,7 +188,7 @@ class SmoothedNewtonRun(Run):
         problem, sigma = self._problem, self.sigma
         w, G, gradient = reading.w, reading.sums.gram, reading.gradient
         self._schedule.steps += 1
-        move = self._schedule.judge(squared_gradient(problem, w, gradient), self.best)
+        move = self._schedule.judge(directions.squared_gradient(problem, w, gradient), self.best)
         if move in (Move.STEP, Move.STEEPER):
             self._w = w
             if move is Move.STEEPER:
@@ -210,7 +197,7 @@ class SmoothedNewtonRun(Run):
                 growth = self.sigma / sigma
                 gradient = gradient - (growth - 1.0) * reading.sums.pull
                 G *= growth
-            direction = newton_direction(problem, G, w, gradient, self._options.team)
+            direction = directions.newton_direction(problem, G, w, gradient, self._options.team)
             self._next = w + direction, direction
             return
         if move is Move.BACK:
@@ -274,7 +261,7 @@ def read(
 
     name = "squared hinge" if problem.loss.is_smooth else "smoothed hinge"
     point = sums.rows.point(name, all_alpha if options.keep_alpha else None, Response(w, sigma))
-    gradient = gradient_at(problem, w, sums.rows.w)
+    gradient = directions.gradient_at(problem, w, sums.rows.w)
     slopes = None
     if along is not None:
         begin, direction = problem.regularised(w - along), problem.regularised(along)
@@ -305,8 +292,8 @@ def read_part(
     return ReadingSums(
         losses_of(part, team, loss, products, product_error(w)),
         (ClassSums if free_intercept else RowSums).of(part, alpha, loss, C, team),
-        gram(part, free, response_slope(loss, sigma, C) * part.weights[free], team),
-        sum_of_part(part, above, team)[0],
+        directions.gram(part, free, response_slope(loss, sigma, C) * part.weights[free], team),
+        dual.sum_of_part(part, above, team)[0],
         free.size,
         falls,
     )
@@ -338,7 +325,7 @@ def alpha_of_part(
     products = np.empty(part.rows.n_rows)
     multiply(part, response.w, products, team)
     alpha = alpha_and_free(part, products, response.sigma, loss, C)[1]
-    return balanced_alpha(part, alpha, *factors) if factors else alpha
+    return dual.balanced_alpha(part, alpha, *factors) if factors else alpha
 
 
 def point_of_response(

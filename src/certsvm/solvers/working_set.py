@@ -42,24 +42,15 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound
+from certsvm.kernels import losses
 from certsvm.kernels.jit import kernel, reordering_kernel
-from certsvm.kernels.losses import (
-    LOSS_TYPES,
-    Loss,
-    box_end,
-    dual_gradient,
-    dual_penalty,
-    loss_value,
-    response,
-    response_slope,
-    smoothing_centre,
-)
+from certsvm.kernels.losses import LOSS_TYPES, Loss
 from certsvm.kernels.vectors import inner
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Solver
-from certsvm.solvers.shared.dual_coordinates import DualCoordinateRun
-from certsvm.solvers.shared.order import Order
+from certsvm.solvers.dual_coordinates import DualCoordinateRun
+from certsvm.solvers.order import Order
 
 # An evaluation is due when the estimate of the gap falls to this share of its value at the last
 # evaluation; if the estimate meets the target, a fall to the second share is enough.
@@ -140,7 +131,9 @@ class WorkingSetRun(DualCoordinateRun):
         # The visits to rows since then, and the sum of w over the sweeps since then.
         self._work, self._n_summed = 0, 0
         self._w_sum: Vector | None = None
-        # The number of visits until the end of each pass, and the estimate of the gap there.
+        # The number of visits to rows so far; those until the end of each pass, and the estimate of
+        # the gap there.
+        self.visited = 0
         self._trail: list[tuple[int, float]] = []
         self._computed = False
 
@@ -165,7 +158,8 @@ class WorkingSetRun(DualCoordinateRun):
             if self._is_due(estimate):
                 self._evaluate(estimate)
                 break
-        self._trail.append((self.visited + work, estimate))
+        self.visited += work
+        self._trail.append((self.visited, estimate))
         self._complete = True
         # If the intercept is free, the dual point takes a pass: it can wait for an evaluation.
         waits = problem.free_intercept and not self._computed
@@ -175,16 +169,6 @@ class WorkingSetRun(DualCoordinateRun):
             primal_estimate=self._dual_value + estimate,
             dual_estimate=self._dual_value if waits else None,
         )
-
-    @property
-    def visited(self) -> int:
-        """The work so far, as a number of visits to rows."""
-        return self._trail[-1][0] if self._trail else 0
-
-    @property
-    def alpha(self) -> Vector:
-        """A copy of alpha."""
-        return self._alpha.copy()
 
     @property
     def gap(self) -> float:
@@ -275,7 +259,7 @@ class WorkingSetRun(DualCoordinateRun):
         active = np.empty(problem.m, dtype=np.int64)
         size, gap = active_rows(
             problem.loss, products.values, problem.weights, problem.C, shrink_margin,
-            problem.active, self._alpha, active,
+            problem.active, self.alpha, active,
         )  # fmt: skip
         self._active = active[:size]
         return max(gap, 0.0)
@@ -300,14 +284,14 @@ def active_rows(
     gap = 0.0
     for i in range(rows.size):
         k = rows[i]
-        G = dual_gradient(loss, products[k], alpha[k], C, weights[k])
+        G = losses.dual_gradient(loss, products[k], alpha[k], C, weights[k])
         out[n] = k
         # At an end of its box, where the gradient firmly keeps it.
         low = alpha[k] <= 0.0 and shrink_margin < G
-        high = alpha[k] >= box_end(loss, C, weights[k]) and shrink_margin < -G
+        high = alpha[k] >= losses.box_end(loss, C, weights[k]) and shrink_margin < -G
         n += 0 if low or high else 1
-        gap += C * weights[k] * loss_value(loss, products[k]) + (
-            alpha[k] * (products[k] - 1.0) + dual_penalty(loss, alpha[k], C, weights[k])
+        gap += C * weights[k] * losses.loss_value(loss, products[k]) + (
+            alpha[k] * (products[k] - 1.0) + losses.dual_penalty(loss, alpha[k], C, weights[k])
         )
     return n, gap
 
@@ -328,10 +312,10 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
     width = _WIDTH
     a, b = best
     for step in range(-1, _PLANE_STEPS):
-        losses, g0, g1, h00, h01, h11 = smoothed_losses(
+        lost, g0, g1, h00, h01, h11 = smoothed_losses(
             loss, u.values, v.values, weights, a, b, C / (2.0 * width), C
         )
-        now = 0.5 * (a * a * uu + 2.0 * a * b * uv + b * b * vv) + C * losses
+        now = 0.5 * (a * a * uu + 2.0 * a * b * uv + b * b * vv) + C * lost
         gain = best_value - now
         if gain > 0.0:
             best, best_value = (a, b), now
@@ -367,19 +351,19 @@ def smoothed_losses(
 ) -> tuple[float, float, float, float, float, float]:  # fmt: skip
     """The loss at a u + b v; minus the gradient and the Hessian of C times the smoothed loss."""
     # For a weight of 1; both are proportional to the weight.
-    centre, box = smoothing_centre(loss, C, 1.0), box_end(loss, C, 1.0)
+    centre, box = losses.smoothing_centre(loss, C, 1.0), losses.box_end(loss, C, 1.0)
     total, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(u.size):
         margin = a * u[k] + b * v[k]
-        alpha = response(loss, margin, centre, sigma, C, 1.0)
+        alpha = losses.response(loss, margin, centre, sigma, C, 1.0)
         if alpha > 0.0:
             s = weights[k]
-            total += s * loss_value(loss, margin)
+            total += s * losses.loss_value(loss, margin)
             g0 += s * min(alpha, box) * u[k]
             g1 += s * min(alpha, box) * v[k]
             if alpha < box:
                 h00 += s * u[k] * u[k]
                 h01 += s * u[k] * v[k]
                 h11 += s * v[k] * v[k]
-    slope = response_slope(loss, sigma, C)
+    slope = losses.response_slope(loss, sigma, C)
     return total, g0, g1, slope * h00, slope * h01, slope * h11

@@ -6,7 +6,7 @@ where y_ik = [x_k, rho] if row k is of class i, and -[x_k, rho] if not. With the
 a matrix W, the products of all rows with all w_i are one matrix product, and all sums over rows are
 another, which a device computes at the highest rate it has.
 
-The hinge is smoothed as ``solvers.second_order.schedule`` explains, about the middle of the box,
+The hinge is smoothed as ``solvers.schedule`` explains, about the middle of the box,
 with a slope sigma of each class's own. One round reads all rows for the gradients
 
     w_i - sum_k alpha_ik y_ik,     alpha_ik = C s_ik clip(1/2 + sigma_i (1 - w_i.y_ik), 0, 1),
@@ -43,7 +43,7 @@ from certsvm.certificates.rounding import Bound
 from certsvm.problem.rows import Vector
 from certsvm.resources import require_time
 from certsvm.solvers.base import Epoch, Options, Run, Start
-from certsvm.solvers.second_order.schedule import FIRST_SIGMA
+from certsvm.solvers.schedule import FIRST_SIGMA
 from certsvm.torch import kernels
 from certsvm.torch.bounds import Evidence, evidence
 from certsvm.torch.newton import Descent, TensorNewton

@@ -2,7 +2,7 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k loss(w.y_k)
 
-by the method that ``solvers.second_order.schedule`` explains, as ``solvers.newton`` does in memory.
+by the method that ``solvers.schedule`` explains, as ``solvers.newton`` does in memory.
 The time goes elsewhere on a GPU, so the computations differ:
 
 * A step reads the rows for the products with the direction and, as long as many of the alpha
@@ -55,13 +55,13 @@ from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
-from certsvm.solvers.second_order.directions import (
+from certsvm.solvers.directions import (
     gradient_at,
     intercept_ridge,
     require_small_systems,
     squared_gradient,
 )
-from certsvm.solvers.second_order.schedule import (
+from certsvm.solvers.schedule import (
     SAMPLE_GAP,
     SAMPLE_STEPS,
     TENSORS,
@@ -73,7 +73,7 @@ from certsvm.solvers.second_order.schedule import (
     sample_size,
     too_rounded,
 )
-from certsvm.solvers.second_order.smoothing import STEPS, best_step
+from certsvm.solvers.smoothing import STEPS, best_step
 from certsvm.torch import kernels
 from certsvm.torch.problems import TensorProblem
 from certsvm.torch.rows import GATHERED

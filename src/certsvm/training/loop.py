@@ -28,7 +28,7 @@ from certsvm.problem.rows import Vector
 from certsvm.resources import PassCutError, Team, pass_limits, require_memory_for
 from certsvm.solvers import SOLVERS, Auto, make_solver
 from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
-from certsvm.solvers.shared.dual_start import in_box
+from certsvm.solvers.dual_coordinates import in_box
 from certsvm.solvers.smoothed_newton import point_of_response
 from certsvm.training import settings as ends
 from certsvm.training.history import History, Record, shown_passes, shown_record
@@ -138,7 +138,6 @@ def train(
     # J may be infinite, or larger than J(0), for all candidates.
     trainer.best.offer_zero()
     if reason in (ends.OUT_OF_PASSES, ends.OUT_OF_TIME) and trainer.best.certificate().met:
-        # The solver was refining beyond the target.
         reason = ends.TARGET_MET
     best, alpha = trainer.best, trainer.best.dual.alpha
     assert best.w is not None
@@ -223,7 +222,7 @@ class Trainer:
             answers = [callback(progress) for callback in self.settings.callbacks]
             met = self.best.certificate().met
             reasons = (
-                (ends.TARGET_MET, met and not epoch.refining),
+                (ends.TARGET_MET, met),
                 (ends.SOLVER_FINISHED, epoch.finished),
                 (ends.OUT_OF_TIME, out_of_time),
                 (ends.STOPPED, any(answers)),

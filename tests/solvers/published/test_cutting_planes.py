@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.solvers import OCAS, SVMperf
-from certsvm.solvers.published.cutting_planes import maximise
-from certsvm.solvers.published.ocas import line_search
+from certsvm.solvers.published.cutting_planes import line_search, maximise
 from certsvm.training.loop import train
 from certsvm.training.settings import SOLVER_FINISHED
 from tests.problems import Case, cases, noisy, objective

@@ -44,13 +44,11 @@ from numpy.typing import NDArray
 from certsvm.certificates.dual import DualPoint, counts_point, dual_point, total
 from certsvm.certificates.rounding import length
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.prefetch import AHEAD, prefetch_row
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
-from certsvm.solvers.shared.dual_coordinates import visit
-from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.solvers.dual_coordinates import starting_alpha, visit
 
 # So many passes over active rows follow one over all rows. Any number from 10 to 50 is as good.
 _ACTIVE_PASSES = 20
@@ -103,12 +101,9 @@ class MPURun(Run):
         # The smallest delta for which the counts fit into an integer.
         least = 5.0 * problem.C * curvature / _LARGEST_COUNT
         delta = solver.delta or max(options.target, least, _SMALLEST_DELTA)
-        require(
-            least <= delta and least < 1.0,
-            solver,
-            f"delta = {delta:g} is too small for C = {problem.C:g} and rows as long as "
-            f"{problem.R:g}: counts would not fit into an integer. Scale the columns.",
-        )
+        message = f"delta = {delta:g} is too small for C = {problem.C:g} and rows as long as "
+        message += f"{problem.R:g}: counts would not fit into an integer. Scale the columns."
+        require(least <= delta and least < 1.0, solver, message)
         self._xi = delta / (2.0 + delta)
         N = max(1.0, math.ceil(problem.C * 2.0 * curvature / self._xi))
         self._N = int(N)

@@ -1,15 +1,47 @@
-"""SGD with any learning rate, on w = scale times v, and a search for the rate.
+"""Plain SGD with a rate for each step: Pegasos, NORMA and SvmSgd.
 
-A step with the rate eta on row k, for  lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),  is
+Minimises    lambda/2 |w|^2 + 1/m sum_k s_k max(0, 1 - w.y_k),     lambda = 1/(C m)     (J / (C m))
 
-    w <- (1 - eta lambda) w,   plus  eta s_k y_k  if w.y_k <= 1.
+with one row at a time. The step t on row k is
 
-The first factor changes only the scale, which is folded into v before it gets too small. The rates
-of NORMA, SvmSgd and Pegasos are cases of
+    w <- (1 - eta_t lambda) w,   plus  eta_t s_k y_k  if w.y_k <= 1,
+
+with w stored as scale times v: the first factor changes only the scale, which is folded into v
+before it gets too small. The rates are cases of
 
     eta_t = eta_0 / (1 + decay t)^power.
 
-Then w is projected to the ball of a given radius.
+Pegasos:    eta_t = 1 / (lambda t), t from ``first_t`` on, rows drawn at random with replacement.
+            Then, optionally, w <- w min(1, radius / |w|) with radius = sqrt(C sum_k s_k), the
+            projection to a ball that contains the optimum (without weights, its radius is
+            1/sqrt(lambda)).
+Difference: the article begins at t = 1, the published program at t = 2 (``first_t=2``). A row on
+            the margin is a margin error here. The published program never folds the scale into v.
+            With long rows or large C, v overflows, |w| becomes NaN, and from then on w is not
+            projected.
+
+NORMA:      eta_t is constant, or eta_0 / sqrt(t + 1). With a constant rate, w does not converge,
+            but its mean does: the result is the last w, or the mean of the w at the ends of the
+            passes in the last half of the run.
+Difference: NORMA is an online algorithm; here it makes passes over the rows in random order. If
+            eta_0 is not given, it is found by trial on a thousand rows. The variant whose margin
+            adapts to a fraction nu of errors, which is another problem, is left out.
+
+SvmSgd:     eta_t = eta_0 / (1 + lambda eta_0 t). The rows are shuffled once and visited in that
+            order in every pass. eta_0 is the constant rate that gives the least objective after one
+            pass over the first thousand rows: 1, doubled or halved while that helps.
+Difference: when the search of the published program halves the rate, it ends with half of the best
+            rate; here it ends with the best, and tries at most 1/(2 lambda). The program divides
+            each row by its length, unless told not to, and does not shuffle. Its intercept has a
+            separate rate and is not regularised; here it is a column like the others. Single
+            precision is a parameter.
+
+No step says what a dual variable would be, so all three are primal only.
+
+References: S. Shalev-Shwartz, Y. Singer, N. Srebro and A. Cotter, Pegasos: Primal Estimated
+sub-GrAdient SOlver for SVM, Mathematical Programming 127 (2011), one row at a time (k = 1);
+J. Kivinen, A. J. Smola and R. C. Williamson, Online Learning with Kernels, IEEE Transactions on
+Signal Processing 52 (2004); L. Bottou, Stochastic Gradient Descent Examples, version 2.
 """
 
 from __future__ import annotations
@@ -17,7 +49,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +59,10 @@ from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, dot
 from certsvm.kernels.vectors import inner
 from certsvm.problem.problems import Problem
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require
+from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
 
 # The number of rows on which a rate is tried.
-TRIAL_ROWS = 1000
+_TRIAL_ROWS = 1000
 
 
 class PassesRun(Run):
@@ -127,12 +160,155 @@ def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
 
 def require_stable(solver: Solver, problem: Problem, eta_0: float) -> None:
     """Raise a ValueError if the first step would reverse w."""
-    require(
-        eta_0 * problem.lambda_ < 1,
-        solver,
-        f"eta_0 = {eta_0:g} is beyond 1/lambda = C m = {1 / problem.lambda_:g}: the first step "
-        "would reverse w. Choose a smaller one.",
-    )
+    most = f"1/lambda = C m = {1 / problem.lambda_:g}"
+    message = f"eta_0 = {eta_0:g} is beyond {most}: the first step would reverse w."
+    require(eta_0 * problem.lambda_ < 1, solver, message)
+
+
+@dataclass(frozen=True)
+class Pegasos(Solver):
+    """SGD with the learning rate 1/(lambda t).
+
+    Parameters
+    ----------
+    project : bool, default=True
+        Whether to project to the ball that contains the optimum.
+    first_t : int, default=1
+        t of the first step: 1 in the article, 2 in the published program.
+
+    Examples
+    --------
+    >>> Pegasos(project=False).name
+    'pegasos'
+    """
+
+    name: ClassVar[str] = "pegasos"
+    certifies: ClassVar[bool] = False
+    ranges: ClassVar = {"first_t": "> 0"}
+
+    project: bool = True
+    first_t: int = 1
+
+    def start(self, problem: Problem, options: Options) -> PegasosRun:
+        """Begin a run."""
+        radius = math.sqrt(problem.C * problem.weight_sum) if self.project else math.inf
+        return PegasosRun(
+            problem, options, problem.active, 1.0 / problem.lambda_, decay=1.0, radius=radius,
+            first_t=self.first_t - 1,
+        )  # fmt: skip
+
+
+class PegasosRun(ScaledSGD):
+    """Pegasos on one problem."""
+
+    def epoch(self) -> Epoch:
+        """Present m rows, drawn with replacement."""
+        problem = self._problem
+        self._order = problem.active[self._rng.integers(problem.m, size=problem.m)]
+        return super().epoch()
+
+
+@dataclass(frozen=True)
+class NORMA(Solver):
+    """SGD with a constant or slowly decreasing rate.
+
+    Parameters
+    ----------
+    rate : {"sqrt", "constant"}, default="sqrt"
+        Whether the rate is eta_0 / sqrt(t + 1), or constant.
+    eta_0 : float, default=None
+        The first rate. None finds the best constant rate for one pass over a thousand rows; a
+        decreasing rate is chosen so as to reach it at the last of these rows.
+
+    Examples
+    --------
+    >>> NORMA(rate="constant", eta_0=0.01).name
+    'norma'
+    """
+
+    name: ClassVar[str] = "norma"
+    n_vectors: ClassVar[int] = 5
+    certifies: ClassVar[bool] = False
+    ranges: ClassVar = {"rate": '"sqrt" or "constant"', "eta_0": "> 0"}
+
+    rate: Literal["sqrt", "constant"] = "sqrt"
+    eta_0: float | None = None
+
+    def start(self, problem: Problem, options: Options) -> NORMARun:
+        """Begin a run."""
+        order = options.rng.permutation(problem.active)
+        eta_0, decay = self.eta_0, float(self.rate == "sqrt")
+        if eta_0 is None:
+            trial = order[:_TRIAL_ROWS]
+            eta_0 = search_rate(problem, trial)
+            if decay:
+                eta_0 = min(eta_0 * math.sqrt(trial.size), 0.5 / problem.lambda_)
+        require_stable(self, problem, eta_0)
+        return NORMARun(problem, options, order, eta_0, decay, power=0.5)
+
+
+class NORMARun(ScaledSGD):
+    """NORMA on one problem: a new random order in each pass, and the mean of w."""
+
+    _passes, _mean_since, _in_mean = 0, 1, 0
+    _mean: Vector
+
+    def epoch(self) -> Epoch:
+        """Present all rows in a new random order."""
+        self._passes += 1
+        self._rng.shuffle(self._order)
+        epoch = super().epoch()
+        # The mean covers at least the last half of the passes.
+        if self._passes == 1 or self._passes >= 2 * self._mean_since:
+            self._mean_since, self._in_mean = self._passes, 0
+            self._mean = np.zeros(self._problem.dimension)
+        self._in_mean += 1
+        self._mean += (self.w - self._mean) / self._in_mean
+        return epoch
+
+    def candidates(self) -> Iterator[Vector]:
+        """The last w, then the mean."""
+        yield self.w
+        yield self._mean
+
+
+@dataclass(frozen=True)
+class SvmSgd(Solver):
+    """SGD with the rate eta_0 / (1 + lambda eta_0 t).
+
+    Parameters
+    ----------
+    eta_0 : float, default=None
+        The first rate; None finds one by trial.
+    shuffle : bool, default=True
+        Whether to shuffle the rows once. The published program leaves this to its user.
+    precision : {"double", "single"}, default="double"
+        Precision of w. Certificates are always computed in double precision.
+
+    Examples
+    --------
+    >>> SvmSgd(precision="single").name
+    'svmsgd'
+    """
+
+    name: ClassVar[str] = "svmsgd"
+    certifies: ClassVar[bool] = False
+    ranges: ClassVar = {"eta_0": "> 0", "precision": '"double" or "single"'}
+
+    eta_0: float | None = None
+    shuffle: bool = True
+    precision: Literal["double", "single"] = "double"
+
+    def start(self, problem: Problem, options: Options) -> ScaledSGD:
+        """Begin a run."""
+        rows = problem.active
+        order = options.rng.permutation(rows) if self.shuffle else rows
+        eta_0 = self.eta_0 or search_rate(problem, order[:_TRIAL_ROWS])
+        require_stable(self, problem, eta_0)
+        return ScaledSGD(
+            problem, options, order, eta_0, decay=problem.lambda_ * eta_0,
+            dtype=float_type(self, self.precision, problem),
+        )  # fmt: skip
 
 
 @kernel

@@ -37,8 +37,7 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.prefetch import AHEAD, prefetch_row
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.rows import Part

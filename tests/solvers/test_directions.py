@@ -12,12 +12,7 @@ from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.resources import ALONE, Team
 from certsvm.solvers import Newton
-from certsvm.solvers.second_order.directions import (
-    direction_from_rows,
-    gram,
-    intercept_ridge,
-    newton_direction,
-)
+from certsvm.solvers.directions import direction_from_rows, gram, intercept_ridge, newton_direction
 from certsvm.training.loop import train
 from tests.problems import Array, Case, cases
 

@@ -4,8 +4,8 @@ For the hinge, alpha_k(w) = clip(alpha_hat_k + sigma s_k (1 - w.y_k), 0, C s_k).
 
 The minimum of the smooth function along a direction is the zero of its slope, which rises, and is
 linear between kinks, where rows become free support vectors or cease to be. In memory the slope is
-evaluated point by point (``next_trial``). If an evaluation costs a pass, or a wait for the device,
-one evaluation gives it at all of ``STEPS`` (``best_step``).
+evaluated point by point (``minimum_along``). If an evaluation costs a pass, or a wait for the
+device, one evaluation gives it at all of ``STEPS`` (``best_step``).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from certsvm.kernels.jit import kernel, reordering_kernel
 from certsvm.kernels.losses import Loss, box_end, response, response_slope
 from certsvm.kernels.rows import Vector
+from certsvm.kernels.vectors import inner
+from certsvm.problem.base import BaseProblem
 
 # If many rows are at the edge of the box, the best step may be tiny.
 STEPS = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 21), [1.5, 2.5, 5.0, 10.0]])
 # A step of 1 is taken if the slope there is at most this, relative to the slope at 0.
 _FLAT = 0.3
-# The same if slopes are cheap, at a step of 1 and elsewhere.
-FLAT_AT_ONE, FLAT_ELSEWHERE = 0.1, 0.02
-LONGEST, TRIALS = 64.0, 30
-# The size of the state of a search.
-SEARCH = 7
+# The same if slopes are cheap: for steps of 1, 2, 4 ..., and for those between two of them.
+_FLAT_BEYOND, _FLAT_BETWEEN = 0.1, 0.02
+_LONGEST, _TRIALS = 64.0, 30
 
 
 @kernel
@@ -103,49 +103,34 @@ def best_step(slopes: Vector) -> float | None:
     return float(np.interp(0.0, slopes, STEPS))
 
 
-def zero_of_slope(slope: Callable[[float], float]) -> float:
-    """The approximate zero of the slope; 0 if the slope at 0 is not negative.
+def minimum_along(
+    problem: BaseProblem, w: Vector, direction: Vector, falls: Callable[[float], float]
+) -> float:
+    """About the t >= 0 with the least value of the smooth function at w + t direction.
 
-    Examples
-    --------
-    >>> zero_of_slope(lambda t: t - 1.0), zero_of_slope(lambda t: t + 1.0)
-    (1.0, 0.0)
+    ``falls(t)`` is the ``clipped_sum`` there.
     """
-    search = np.zeros(SEARCH)
-    while next_trial(search, slope(float(search[0]))):
-        pass
-    return float(search[0])
-
-
-@kernel
-def next_trial(search: Vector, slope: float) -> bool:
-    """Note the slope at t = ``search[0]``, and move t; False if t is the approximate zero.
-
-    ``search`` is zero at first. It holds t, the slope at 0, the ends of an interval with the slopes
-    there (that at the upper end is zero until the end is known), and the number of trials.
-    """
-    t, low, high = search[0], search[2], search[4]
-    enough = FLAT_AT_ONE if search[5] == 0.0 else FLAT_ELSEWHERE
-    if search[6] == 0.0:
-        search[1] = slope
-        if not slope < 0.0:
-            return False
-    elif abs(slope) <= enough * abs(search[1]):
-        return False
-    search[6] += 1.0
-    if slope < 0.0:
-        if t >= LONGEST and search[5] == 0.0:
-            return False
-        search[2], search[3], low = t, slope, t
-    else:
-        search[4], search[5], high = t, slope, t
-    if search[5] == 0.0:
-        search[0] = 2.0 * t if t > 0.0 else 1.0
-    elif search[6] > TRIALS:
-        search[0] = low if low > 0.0 else high
-        return False
-    else:
+    start, change = problem.regularised(w), problem.regularised(direction)
+    linear, square = inner(start, change), inner(change, change)
+    first = linear - falls(0.0)
+    if not first < 0.0:
+        return 0.0
+    low, high, t = 0.0, 0.0, 1.0
+    slope_low, slope_high = first, 0.0
+    for _ in range(_TRIALS):
+        slope = linear + t * square - falls(t)
+        if abs(slope) <= -first * (_FLAT_BETWEEN if high else _FLAT_BEYOND):
+            return t
+        if slope < 0.0:
+            low, slope_low = t, slope
+            if not high:
+                if t >= _LONGEST:
+                    return t
+                t *= 2.0
+                continue
+        else:
+            high, slope_high = t, slope
         # Regula falsi, away from the ends, since the slope has kinks.
-        share = -search[3] / (search[5] - search[3])
-        search[0] = low + min(max(share, 0.1), 0.9) * (high - low)
-    return True
+        share = -slope_low / (slope_high - slope_low)
+        t = low + min(max(share, 0.1), 0.9) * (high - low)
+    return low or high

@@ -31,12 +31,11 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dposv, dpotrs
 
-from certsvm.kernels.gram import scaled_rows, scaled_submatrix, sparse_gram, sparse_row_products
-from certsvm.kernels.objective import combination_of, products_of
+from certsvm.kernels import objective
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import BaseProblem
@@ -61,14 +60,13 @@ _LONGEST_STEP = 10.0
 
 def require_small_systems(problem: BaseProblem, size: int, most: int, solver: Solver) -> None:
     """Raise if the systems would be too large."""
+    name = type(solver).__name__
     require(
-        size <= most,
-        solver,
+        size <= most, solver,
         f"X has {problem.n_rows} rows and {problem.dimension} columns (the intercept included), so "
-        f"the systems to solve are of size {size}, more than max_size = {most}: they would be too "
-        f"expensive. {problem.for_many_columns}, or raise max_size: "
-        f"solver={type(solver).__name__}(max_size={size}).",
-    )
+        f"the systems to solve are of size {size}, more than max_size = {most}. "
+        f"{problem.for_many_columns}, or raise max_size: solver={name}(max_size={size}).",
+    )  # fmt: skip
 
 
 def newton_direction(
@@ -78,7 +76,7 @@ def newton_direction(
 
     If the intercept is free, the last entry of I is the ``intercept_ridge`` at w.
     """
-    G[np.diag_indices_from(G)] += 1.0
+    G.flat[:: len(G) + 1] += 1.0
     G[-1, -1] += intercept_ridge(problem, w, gradient) - 1.0
     solution = solve(G, gradient, team)
     # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
@@ -115,13 +113,13 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
     def gram_of(first: int, last: int) -> NDArray[np.float64]:
         G = np.zeros((d, d))
         if sparse is not None:
-            sparse_gram(sparse, which, weights, first, last, G)
+            objective.sparse_gram(sparse, which, weights, first, last, G)
             return G
         block = np.empty((min(_ROWS_AT_ONCE, last - first), d))
         for start in range(first, last, _ROWS_AT_ONCE):
             now = slice(start, min(start + _ROWS_AT_ONCE, last))
             filled = block[: now.stop - now.start]
-            scaled_rows(rows.arrays, which[now], np.sqrt(weights[now]), filled)
+            objective.scaled_rows(rows.arrays, which[now], np.sqrt(weights[now]), filled)
             with single_threaded_blas():
                 G += filled.T @ filled
         return G
@@ -151,17 +149,7 @@ def direction_from_rows(
     products, g = np.empty(free.size), gradient
     if problem.free_intercept:
         g = np.append(gradient[:-1], 0.0)
-
-    def multiply(first: int, last: int) -> None:
-        products_of(rows.arrays, free, g, first, last, products)
-
-    def combine(first: int, last: int) -> Vector:
-        out = np.zeros(rows.dimension)
-        combination_of(rows.arrays, free, steps, first, last, out)
-        return out
-
-    work = free.size * rows.n_stored // rows.n_rows
-    team.share(multiply, free.size, work)
+    objective.products_of(rows.arrays, free, g, 0, free.size, products)
     b = scales * products
     both = np.column_stack([b, scales]) if problem.free_intercept else b
     z = _solve_for_rows(problem, free, scales, both, team)
@@ -174,9 +162,8 @@ def direction_from_rows(
         intercept = rho * inner(t, b) - float(gradient[-1])
         intercept /= ridge + rho * rho * inner(t, scales)
         z -= rho * intercept * t
-    steps = scales * z
-    sums = team.share(combine, free.size, work)
-    direction: Vector = sum(sums[1:], sums[0]) - g
+    direction = -g
+    objective.combination_of(rows.arrays, free, scales * z, direction)
     if problem.free_intercept:
         direction[-1] = intercept
     return direction
@@ -190,12 +177,8 @@ def _solve_for_rows(
     # The share of the intercept in the products of rows.
     offset = problem.intercept_scaling**2 if problem.free_intercept else 0.0
     A, ridge = np.empty((n, n)), 1.0
-
-    def fill(first: int, last: int) -> None:
-        scaled_submatrix(K, free, scales, offset, ridge, first, last, A)
-
     for trial in range(_MOST_RIDGES + 1):
-        team.share(fill, n, n * n)
+        objective.scaled_submatrix(K, free, scales, offset, ridge, A)
         z = solve(A, b, team)
         if z is not None:
             return z
@@ -232,7 +215,9 @@ def _multiply_rows(rows: Rows, team: Team) -> NDArray[np.float64]:
             arrays = rows.arrays
 
             def multiply_sparse(first: int, last: int) -> None:
-                sparse_row_products(arrays, starts, columns.indices, columns.data, first, last, K)
+                objective.sparse_row_products(
+                    arrays, starts, columns.indices, columns.data, first, last, K
+                )
 
             team.map(multiply_sparse, *runs)
             return K
@@ -283,32 +268,23 @@ def _factorise(A: NDArray[np.float64], team: Team) -> bool:
     n = len(A)
     for first in range(0, n, _BLOCK):
         last = min(first + _BLOCK, n)
+
+        @single_threaded_blas()
+        def finish(i: int, corner: Any, first: int = first, last: int = last) -> None:
+            """Subtract what the columns before contribute, and divide by the corner's transpose."""
+            block = A[i : i + _BLOCK, first:last]
+            block -= A[i : i + _BLOCK, :first] @ A[first:last, :first].T
+            if corner is None:
+                block[:] = np.linalg.cholesky(block)
+            else:
+                block[:] = solve_triangular(corner, block.T, lower=True, check_finite=False).T
+
         try:
-            with single_threaded_blas():
-                corner = np.linalg.cholesky(A[first:last, first:last])
+            finish(first, None)
         except np.linalg.LinAlgError:
             return False
-        A[first:last, first:last] = corner
-        column = A[:, first:last]
-
-        @single_threaded_blas()
-        def divide(i: int, column: Any = column, corner: Any = corner) -> None:
-            """Divide a block of the column by the corner's transpose."""
-            block = column[i : i + _BLOCK]
-            block[:] = scipy.linalg.solve_triangular(
-                corner, block.T, lower=True, check_finite=False
-            ).T
-
-        @single_threaded_blas()
-        def subtract(i: int, column: Any = column, last: int = last) -> None:
-            """Subtract the products of the column from the rows from i on, right of it."""
-            end = min(i + _BLOCK, n)
-            A[i:end, last:end] -= column[i:end] @ column[last:end].T
-
-        # Large blocks first: the last ones fill up the threads.
-        starts = range(last, n, _BLOCK)[::-1]
-        team.map(divide, starts)
-        team.map(subtract, starts)
+        rest = range(last, n, _BLOCK)
+        team.map(finish, rest, [A[first:last, first:last]] * len(rest))
     return True
 
 

@@ -1,5 +1,16 @@
 """The state of dual coordinate descent: alpha, and w = sum_k alpha_k y_k with its rounding.
 
+A warm start needs a feasible alpha: a given one, or one computed from the margins of w. If w is
+near the optimum, the derivative of a slightly smoothed loss at its margins gives an alpha that is
+feasible and nearly optimal. For the hinge, the optimal alpha_k is C s_k if w.y_k < 1, zero if
+w.y_k > 1, and between these on the margin. Smoothed over a width delta on both sides, this is
+
+    alpha_k = C s_k clip((1 + delta - w.y_k) / (2 delta), 0, 1).
+
+The best of several delta is taken. A smooth loss needs no smoothing, and has one such alpha.
+Of a given alpha, the best multiple is taken. One from another C was scaled as its box: the alpha of
+a row inside the margin grows with C, but that of rows on the margin hardly does.
+
 If the intercept is free, alpha must satisfy sum_k label_k alpha_k = 0. The method of multipliers
 maximises
 
@@ -20,27 +31,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, dual_point, dual_sum, dual_sums, point_of
-from certsvm.certificates.rounding import length, updates_rounding
-from certsvm.kernels.jit import kernel
-from certsvm.kernels.losses import (
-    Loss,
-    box_end,
-    coordinate_step,
-    dual_gradient,
-    dual_penalty,
-    loss_value,
+from certsvm.certificates.dual import (
+    DualPoint,
+    dual_bound,
+    dual_point,
+    dual_sum,
+    dual_sums,
+    point_of,
 )
-from certsvm.kernels.prefetch import AHEAD, prefetch_row
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.certificates.primal import multiply
+from certsvm.certificates.rounding import length, updates_rounding
+from certsvm.kernels import losses
+from certsvm.kernels.jit import kernel
+from certsvm.kernels.losses import Loss, box_end
+from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
 from certsvm.kernels.vectors import inner
+from certsvm.problem.base import BaseProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part
-from certsvm.solvers.base import Options, Run
-from certsvm.solvers.second_order.directions import cost_of_balance
-from certsvm.solvers.shared.dual_start import starting_alpha
+from certsvm.solvers.base import Options, Run, Start
+from certsvm.solvers.directions import cost_of_balance
 
 Indices = NDArray[np.int64]
+
+# The widths delta that are tried to make an alpha from margins.
+_WIDTHS = tuple(4.0**-i for i in range(6))
 
 
 def visit(
@@ -87,7 +102,7 @@ class DualCoordinateRun(Run):
     def __init__(self, problem: Problem, options: Options) -> None:
         self._problem, self._rng, self._team = problem, options.rng, options.team
         self._keep_alpha, self._passes = options.keep_alpha, 0
-        self._alpha = starting_alpha(problem, options.start)
+        self.alpha = starting_alpha(problem, options.start)
         # The intercept divided by rho, if it is free: the multiplier of sum_k label_k alpha_k = 0.
         self._multiplier = 0.0
         if problem.free_intercept and options.start is not None:
@@ -99,7 +114,7 @@ class DualCoordinateRun(Run):
     def _compute_w(self) -> None:
         """Compute w from alpha, which resets its rounding."""
         # As if the intercept were penalised.
-        sums = dual_sums(self._problem, self._alpha, self._team, balanced=False)
+        sums = dual_sums(self._problem, self.alpha, self._team, balanced=False)
         point = sums.point("start")
         self._w, self._rounding = point.w, point.w_rounding
         if self._problem.free_intercept:
@@ -107,7 +122,7 @@ class DualCoordinateRun(Run):
 
     def _visit(self, order: Indices, omega: float, low: float, high: float) -> Swept:
         """Make a step on each row of ``order``, by the kernel ``sweep``."""
-        problem, alpha, w = self._problem, self._alpha, self._w
+        problem, alpha, w = self._problem, self.alpha, self._w
         active, sums, rounding = visit(
             problem, order, length(w),
             lambda piece: sweep(
@@ -146,10 +161,10 @@ class DualCoordinateRun(Run):
         if not self._complete:
             return None
         if self._problem.free_intercept:
-            point = dual_point(self._problem, self._alpha.copy(), "dual coordinates", self._team)
+            point = dual_point(self._problem, self.alpha.copy(), "dual coordinates", self._team)
             return point if self._keep_alpha else replace(point, alpha=None)
         return point_of(
-            self._problem, self._alpha, self._w, self._rounding, "dual coordinates",
+            self._problem, self.alpha, self._w, self._rounding, "dual coordinates",
             keep_alpha=self._keep_alpha,
         )  # fmt: skip
 
@@ -181,7 +196,7 @@ def sweep(
         label = 1.0 if signed_weight > 0.0 else -1.0
         margin = label * dot(rows, k, w)
         old = alpha[k]
-        G = dual_gradient(loss, margin, old, C, weight)
+        G = losses.dual_gradient(loss, margin, old, C, weight)
         projected = G
         if old <= 0.0:
             if high < G:
@@ -195,11 +210,11 @@ def sweep(
         kept += 1
         largest = max(largest, projected)
         smallest = min(smallest, projected)
-        gap += C * weight * loss_value(loss, margin) + (
-            old * (margin - 1.0) + dual_penalty(loss, old, C, weight)
+        gap += C * weight * losses.loss_value(loss, margin) + (
+            old * (margin - 1.0) + losses.dual_penalty(loss, old, C, weight)
         )
         if projected != 0.0:
-            new = coordinate_step(loss, old, G, spread * squared_norms[k], C, weight, omega)
+            new = losses.coordinate_step(loss, old, G, spread * squared_norms[k], C, weight, omega)
             step = new - old
             if step != 0.0:
                 alpha[k] = new
@@ -207,3 +222,38 @@ def sweep(
                 updates += 1
                 path += abs(step) * math.sqrt(squared_norms[k])
     return kept, updates, gap, largest, smallest, path
+
+
+def starting_alpha(problem: Problem, start: Start | None) -> Vector:
+    """The best multiple of the alpha of ``start``, or one from the margins of its w; or zero."""
+    if start is None:
+        return np.zeros(problem.rows.n_rows)
+    if start.alpha is None:
+        return alpha_from_margins(problem, start.w)
+    feasible = in_box(problem, start.alpha, problem.loss, problem.C)
+    _, scale = dual_bound(dual_point(problem, feasible, "start"))
+    return np.minimum(scale * feasible, box_end(problem.loss, problem.C, problem.weights))
+
+
+def in_box(rows: Part | BaseProblem, alpha: Vector, loss: Loss, C: float) -> Vector:
+    """The nearest feasible alpha of these rows."""
+    # A row that has lost its weight has lost its alpha, even if its box has no end.
+    clipped = np.clip(alpha, 0.0, box_end(loss, C, rows.weights))
+    inside: Vector = np.where(rows.weights > 0.0, clipped, 0.0)
+    return inside
+
+
+def alpha_from_margins(problem: Problem, w: Vector) -> Vector:
+    """The alpha with the largest dual bound, over all widths delta and multiples of alpha."""
+    loss, C, weights = problem.loss, problem.C, problem.weights
+    box, centre = box_end(loss, C, weights), losses.smoothing_centre(loss, C, weights)
+    products = np.empty(problem.rows.n_rows)
+    multiply(problem, w, products)
+    best, best_alpha = -np.inf, np.zeros(problem.rows.n_rows)
+    for delta in _WIDTHS[:1] if loss.is_smooth else _WIDTHS:
+        unclipped = losses.response(loss, products, centre, C / (2.0 * delta), C, weights)
+        alpha = np.clip(unclipped, 0.0, box)
+        bound, scale = dual_bound(dual_point(problem, alpha, "margins"))
+        if bound.low > best:
+            best, best_alpha = bound.low, scale * alpha
+    return np.minimum(best_alpha, box)

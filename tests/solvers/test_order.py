@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
-from certsvm.solvers.shared.order import Order, neighbours_are_alike
+from certsvm.solvers.order import Order, neighbours_are_alike
 from tests.problems import Case, cases
 
 

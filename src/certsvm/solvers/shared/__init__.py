@@ -1,1 +1,0 @@
-"""Pieces of algorithms that several solvers share."""
