@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
 import certsvm.dask.cocoa as cocoa_module
+from certsvm.certificates.dual import sum_of_part
 from certsvm.dask import LinearSVC
-from certsvm.dask.cocoa import CocoaRun, GroupState, work
+from certsvm.dask.cocoa import CocoaRun, solve, sweep_group
 from certsvm.kernels.losses import HINGE
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows
@@ -26,7 +28,7 @@ def test_rounds_do_not_pile_up_on_the_scheduler(
     epoch, counts = CocoaRun.epoch, []
 
     def count(dask_scheduler: Any) -> int:
-        return sum(1 for key in dask_scheduler.tasks if "cocoa-round" in str(key))
+        return sum(1 for key in dask_scheduler.tasks if "certsvm-sweep" in str(key))
 
     def counting(self: Any) -> Any:
         result = epoch(self)
@@ -44,13 +46,20 @@ def test_rounds_do_not_pile_up_on_the_scheduler(
     assert certsvm.verify(clf, X, y).ok
 
 
-def test_a_round_does_not_change_the_state_it_begins_with() -> None:
+def test_a_round_does_not_change_what_it_begins_with() -> None:
     rng = np.random.default_rng(0)
     parts = [Part(Rows(rng.standard_normal((n, 5))), rng.uniform(-2.0, 2.0, n)) for n in (30, 20)]
-    start = GroupState([np.zeros(part.rows.n_rows) for part in parts])
-    first: Any = work(parts, start, np.zeros(5), HINGE, 1.0, 1.0, 1, (0,))
-    kept = [alpha.copy() for alpha in first.alphas]
-    second = work(parts, first, first.sums.rows.w, HINGE, 1.0, 1.0, 5, (1,))
-    assert isinstance(second, GroupState)
-    for alpha, before in zip(first.alphas, kept, strict=True):
-        np.testing.assert_array_equal(alpha, before)
+    before = [np.zeros(part.rows.n_rows) for part in parts]
+    swept: Any = sweep_group(parts, before, np.zeros(5), HINGE, 1.0, 1.0, 1, 1.0, (0,))
+    kept = copy.deepcopy(swept)
+    solved = solve([swept.rest], [swept.gathered], HINGE, 1.0, 5, (1,))
+    merged = swept.merged(solved, 0)
+    sweep_group(parts, merged, solved.rows.w, HINGE, 1.0, 1.0, 5, 1.0, (2,))
+    for alpha, as_it_was, zeros in zip(swept.alphas, kept.alphas, before, strict=True):
+        np.testing.assert_array_equal(alpha, as_it_was)
+        assert not zeros.any()
+    for (_, alpha), (_, as_it_was) in zip(swept.gathered, kept.gathered, strict=True):
+        np.testing.assert_array_equal(alpha, as_it_was)
+    # And the sums are those of the alpha that the group keeps.
+    w = sum(sum_of_part(part, alpha)[0] for part, alpha in zip(parts, merged, strict=True))
+    np.testing.assert_allclose(solved.rows.w, w, rtol=1e-12, atol=1e-12)

@@ -147,7 +147,7 @@ def test_a_dual_point_outside_the_box(value: float) -> None:
     assert sums.box_violation > 0.0
 
 
-@pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), Cocoa(passes=2)], ids=str)
+@pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), Cocoa(sweeps=2)], ids=str)
 @pytest.mark.parametrize("keep_alpha", [False, True])
 @pytest.mark.parametrize("loss", [HINGE, SQUARED_HINGE], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("penalised", [True, False])

@@ -20,9 +20,7 @@ import numpy as np
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import Response
-from certsvm.dask.cluster import Group
-from certsvm.dask.cocoa import AlphaOnWorkers, GroupState
-from certsvm.dask.problem import ClusterProblem
+from certsvm.dask.cluster import AlphaOnWorkers, ClusterProblem, Group
 from certsvm.kernels.losses import loss_named
 from certsvm.parallel import ALONE
 from certsvm.problem.part import Part
@@ -53,7 +51,7 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
         for place, i in enumerate(group.members):
             places[i] = group.worker
             if isinstance(response, AlphaOnWorkers):
-                alphas[i] = response.states[number], place
+                alphas[i] = response.of_groups[number], place
     scaled = claimed
     if result.alpha is not None:
         # It is multiplied by the scale already.
@@ -86,8 +84,8 @@ def _sums_of_block(
     parts: Sequence[Part], alpha: Any, place: int, w: Vector, claimed: Certificate
 ) -> ProblemSums:
     (part,) = parts
-    if isinstance(alpha, GroupState):
-        alpha = alpha.alphas[place]
+    if isinstance(alpha, list):
+        alpha = alpha[place]
     elif isinstance(alpha, Response):
         alpha = alpha_of_part(part, ALONE, alpha, loss_named(claimed.loss), claimed.C)
     elif not isinstance(alpha, np.ndarray):

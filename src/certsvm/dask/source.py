@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from certsvm.dask.blocks import LoadedBlock, blocks_of_folder, cut_together, load
-from certsvm.dask.cluster import Cluster, ClusterLostError
-from certsvm.dask.cocoa import AlphaOnWorkers, Cocoa
-from certsvm.dask.problem import ClusterProblem
+from certsvm.dask.cluster import AlphaOnWorkers, Cluster, ClusterLostError, ClusterProblem
+from certsvm.dask.cocoa import ClusterAuto, Cocoa
 from certsvm.dask.recheck import recheck
 from certsvm.fitting.sources import ClassWeight, Source
 from certsvm.problem.base import BaseProblem
@@ -32,8 +31,6 @@ SOLVERS: dict[str, Solver] = {
 }  # fmt: skip
 """By name; "newton" means smoothed Newton, which keeps nothing per row."""
 
-# Up to so many columns, a few steps with a matrix each cost less than many rounds of CoCoA.
-_FEW_COLUMNS = 500
 # Limits for training at the same time: classes, and bytes of all their matrices.
 _MOST_CLASSES, _MOST_BYTES = 16, 2.0**27
 
@@ -125,9 +122,8 @@ class ClusterSource(Source):
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The solver for a name; "auto" chooses by the number of columns and the intercept."""
         if solver == "auto":
-            few = self.dimension <= _FEW_COLUMNS or objective.frees(self.intercept_scaling)
-            return SOLVERS["newton" if few else "cocoa"]
-        if isinstance(solver, Cocoa | SmoothedNewton):
+            return ClusterAuto()
+        if isinstance(solver, Cocoa | SmoothedNewton | ClusterAuto):
             return solver
         if isinstance(solver, Solver) or solver not in SOLVERS:
             name = repr(solver) if isinstance(solver, str) else type(solver).__name__
