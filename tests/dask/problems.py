@@ -9,7 +9,8 @@ from distributed import Client
 
 import certsvm
 from certsvm.dask import ClusterSource
-from certsvm.dask.cluster import Cluster, ClusterProblem
+from certsvm.dask.cluster import Cluster
+from certsvm.dask.problem import ClusterProblem
 from certsvm.problem.objective import Objective
 
 SOLVERS = ["smoothed-newton", "cocoa"]

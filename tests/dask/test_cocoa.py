@@ -37,7 +37,7 @@ def test_rounds_do_not_pile_up_on_the_scheduler(
 
     monkeypatch.setattr(CocoaRun, "epoch", counting)
     X, y, parts, labels = blocks()
-    clf = LinearSVC(1.0, tol=1e-9, max_iter=25, solver="cocoa", random_state=0, client=client)
+    clf = LinearSVC(1.0, tol=0.0, max_iter=25, solver="cocoa", random_state=0, client=client)
     with pytest.warns(ConvergenceWarning):
         clf.fit(parts, labels)
     groups = len(client.scheduler_info()["workers"])
@@ -52,13 +52,13 @@ def test_a_round_does_not_change_what_it_begins_with() -> None:
     before = [np.zeros(part.rows.n_rows) for part in parts]
     swept: Any = sweep_group(parts, before, np.zeros(5), HINGE, 1.0, 1.0, 1, 1.0, (0,))
     kept = copy.deepcopy(swept)
-    solved = solve([swept.rest], [swept.gathered], HINGE, 1.0, 5, (1,))
+    solved = solve([swept.rest], [swept.gathered], 0.0, HINGE, 1.0, 5, (1,))
     merged = swept.merged(solved, 0)
     sweep_group(parts, merged, solved.rows.w, HINGE, 1.0, 1.0, 5, 1.0, (2,))
     for alpha, as_it_was, zeros in zip(swept.alphas, kept.alphas, before, strict=True):
         np.testing.assert_array_equal(alpha, as_it_was)
         assert not zeros.any()
-    for (_, alpha), (_, as_it_was) in zip(swept.gathered, kept.gathered, strict=True):
+    for (*_, alpha), (*_, as_it_was) in zip(swept.gathered, kept.gathered, strict=True):
         np.testing.assert_array_equal(alpha, as_it_was)
     # And the sums are those of the alpha that the group keeps.
     w = sum(sum_of_part(part, alpha)[0] for part, alpha in zip(parts, merged, strict=True))

@@ -19,7 +19,7 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import Response
 from certsvm.dask import CertificateRefutedWarning, Cocoa, LinearSVC
 from certsvm.dask.cluster import Cluster
-from certsvm.dask.recheck import interval_sums, recheck
+from certsvm.dask.problem import interval_sums, recheck
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
 from certsvm.parallel import ALONE
 from certsvm.problem.memory import Problem

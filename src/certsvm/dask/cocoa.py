@@ -53,13 +53,14 @@ from certsvm.certificates import primal
 from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound, sum_of_part
 from certsvm.certificates.rounding import Bound, length, product_error, scaled_error
-from certsvm.dask.cluster import AlphaOnWorkers, ClusterProblem, add_up, joined
+from certsvm.dask.cluster import add_up
+from certsvm.dask.problem import AlphaOnWorkers, ClusterProblem, joined
 from certsvm.kernels.losses import LOSS_TYPES, Loss, box_end
 from certsvm.parallel import ALONE, Team
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Vector
 from certsvm.solvers.auto import Auto, StreamRun
-from certsvm.solvers.base import Epoch, Options, Run, Solver
+from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.shared.dual_coordinates import Indices, sweep
 from certsvm.solvers.shared.dual_start import in_box
 from certsvm.solvers.smoothed_newton import SmoothedNewton, alpha_of_part
@@ -83,8 +84,8 @@ _CACHE = 2.0**27
 _SLOPE = 8.0
 # Rounds that depend on each other before alpha is copied.
 _CHAIN = 10
-# Up to so many columns, a few steps of Newton with a matrix each take less time.
-_FEW_COLUMNS = 500
+# With so many rows for each column, a few steps of Newton with a matrix each take less time.
+_ROWS_PER_COLUMN = 1000
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,6 @@ class Cocoa(Solver):
     visits: int = 100
     cache: float | None = None
 
-    def saves_alpha(self, problem: Any) -> bool:
-        """Always: it is brought to the client for the checkpoint."""
-        return True
-
     def start(self, problem: ClusterProblem, options: Options) -> CocoaRun:
         """Begin a run."""
         return CocoaRun(self, problem, options)
@@ -128,38 +125,35 @@ class Cocoa(Solver):
 
 @dataclass(frozen=True)
 class ClusterAuto(Auto):
-    """Newton if columns are few, CoCoA if they are many or Newton stalls."""
+    """Newton if there are many rows per column, else CoCoA; if one stalls, the other goes on."""
 
     warm_starts_from_alpha: ClassVar[bool] = False
 
     def start(self, problem: Any, options: Options) -> Run:
         """Begin a run."""
-        if problem.free_intercept:
-            return SmoothedNewton().start(problem, options)
-        if problem.dimension > _FEW_COLUMNS:
-            return Cocoa().start(problem, options)
-        return StreamRun(problem, SmoothedNewton(), options, options, Cocoa())
+        many = problem.n_rows >= _ROWS_PER_COLUMN * problem.dimension
+        first = SmoothedNewton() if many else Cocoa()
+        return StreamRun(problem, first, options, options, Cocoa())
 
 
 @dataclass(frozen=True)
 class Swept:
     """What a group has after its sweeps: alpha of each part, and its rows that are to be gathered.
 
-    ``free`` are the positions of these rows in each part, ``gathered`` the rows and their alpha of
-    each part that has any, and ``rest`` the sums over all others.
+    ``free`` are the positions of these rows in each part, ``gathered`` the rows themselves with
+    signed weights and alpha, and ``rest`` the sums over all others.
     """
 
     alphas: list[Vector]
     free: list[Indices]
-    gathered: list[tuple[Part, Vector]]
+    gathered: list[tuple[Any, Vector, Vector]]
     rest: RowSums
 
     def merged(self, solved: Solved, i: int) -> list[Vector]:
         """Alpha of each part of this group, the i-th, with that of gathered rows."""
-        merged, pieces = [alpha.copy() for alpha in self.alphas], iter(solved.alphas[i])
-        for alpha, rows in zip(merged, self.free, strict=True):
-            if rows.size:
-                alpha[rows] = next(pieces)
+        merged = [alpha.copy() for alpha in self.alphas]
+        for alpha, rows, new in zip(merged, self.free, solved.alphas[i], strict=True):
+            alpha[rows] = new
         return merged
 
 
@@ -180,25 +174,20 @@ class CocoaRun(Run):
     def __init__(self, solver: Cocoa, problem: ClusterProblem, options: Options) -> None:
         self._problem, self._solver, self._options = problem, solver, options
         self._seed, self._rounds = int(options.rng.integers(2**31)), 0
-        room = max(_CACHE / max(problem.nbytes, 1), 1.0 / len(set(problem.places)))
+        room = max(_CACHE / max(problem.nbytes, 1), 1.0 / len(problem.workers))
         self._share = min(room if solver.cache is None else solver.cache, 1.0)
         self.best = BestValues()
         # w, here and as an argument of tasks; alpha of each group's parts, or futures of it.
         self._w = self._sent = np.zeros(problem.dimension)
+        start = options.start or Start(self._w)
+        about = problem.C * (start.smoothing or _SLOPE), problem.loss, problem.C
+        given = [problem.cluster.argument(value) for value in (start.alpha, start.w)]
         self._alphas: Sequence[Any] = [
-            [np.zeros(problem.firsts[i + 1] - problem.firsts[i]) for i in group.members]
-            for group in problem.groups
+            problem.task("start", group, alpha_at_start, *given, *about) for group in problem.groups
         ]
         self._primal: tuple[Vector, Bound] | None = None
         self._point: DualPoint | None = None
-        start = options.start
-        if start is not None:
-            given = problem.cluster.argument(start.alpha), problem.cluster.argument(start.w)
-            about = problem.C * (start.smoothing or _SLOPE), problem.loss, problem.C
-            self._alphas = [
-                problem.task("start", group, alpha_at_start, *given, *about)
-                for group in problem.groups
-            ]
+        if options.start is not None:
             # Without a step, a round computes w.
             self._round(0, 0.0)
 
@@ -216,20 +205,22 @@ class CocoaRun(Run):
         """Both halves, and the bounds; alpha stays on the workers."""
         problem, cluster, places = self._problem, self._problem.cluster, self._problem.places
         about, seed = (problem.loss, problem.C), (self._seed, self._rounds)
-        how = *about, float(len(places)), sweeps, share
-        w = cluster.argument(self._sent)
+        w, how = cluster.argument(self._sent), (*about, float(len(places)), sweeps, share)
         swept = [
             problem.task("sweep", group, sweep_group, alphas, w, *how, (*seed, i))
             for i, (group, alphas) in enumerate(zip(problem.groups, self._alphas, strict=True))
         ]
         here = list(zip(swept, places, strict=True))
-        rest = [cluster.task("rest", attrgetter("rest"), one, at=at) for one, at in here]
-        gathered = [cluster.task("gather", attrgetter("gathered"), one, at=at) for one, at in here]
+        rest, gathered = (
+            [cluster.task(name, attrgetter(name), one, at=at) for one, at in here]
+            for name in ("rest", "gathered")
+        )
         # Classes that are trained at the same time gather their rows on different workers.
-        place = places[self._seed % len(places)]
-        parts_of_sum = cluster.summed(rest, places)
-        about_it = *about, self._solver.visits, seed
-        solved = cluster.task("solve", solve, parts_of_sum, gathered, *about_it, at=place)
+        place = problem.workers[problem.number % len(problem.workers)]
+        solved = cluster.task(
+            "solve", solve, cluster.summed(rest, places), gathered, problem.intercept_scaling,
+            *about, self._solver.visits, seed, at=place,
+        )  # fmt: skip
         alphas = [
             cluster.task("alpha", Swept.merged, one, solved, i, at=at)
             for i, (one, at) in enumerate(here)
@@ -241,11 +232,10 @@ class CocoaRun(Run):
         self._alphas, self._sent = futures[: len(alphas)], futures[len(alphas)]
         sums, *of_parts = cluster.gathered(futures[len(alphas) + 1 :])
         self._w, self._point = sums.w, self._point_of(sums, self._alphas)
-        longer = [(factor * self._w, factor) for factor in _MULTIPLES]
-        points = [
-            (w, losses_there.primal(problem.C, w, error_at(self._w, factor)))
-            for (w, factor), losses_there in zip(longer, add_up(of_parts), strict=True)
-        ]
+        points = []
+        for factor, losses_there in zip(_MULTIPLES, add_up(of_parts), strict=True):
+            J = losses_there.primal(problem.C, factor * self._w, error_at(self._w, factor))
+            points.append((factor * self._w, J))
         self._primal = min(points, key=lambda point: point[1].high)
         self.best.offer(self._primal[1].value, dual_bound(self._point)[0].value)
 
@@ -275,7 +265,9 @@ class CocoaRun(Run):
 def alpha_at_start(
     parts: Sequence[Part], alpha: Vector | None, w: Vector, sigma: float, loss: Loss, C: float
 ) -> list[Vector]:
-    """A feasible alpha of a group's rows, from a given one or from the margins of w."""
+    """A feasible alpha of a group's rows: the given one, or from the margins of w; 0 if w = 0."""
+    if not w.any():
+        return [np.zeros(part.rows.n_rows) for part in parts]
     if alpha is None:
         return [alpha_of_part(part, ALONE, Response(w, sigma), loss, C) for part in parts]
     return [in_box(part, alpha[part.span], loss, C) for part in parts]
@@ -303,8 +295,7 @@ def sweep_group(
         rows = np.flatnonzero((alpha > 0.0) & (alpha < box_end(loss, C, part.weights)))
         rows = np.sort(rng.permutation(rows)[: int(share * part.rows.n_rows)])
         free.append(rows)
-        if rows.size:
-            gathered.append((Part(part.rows.take(rows), part.signed_weights[rows]), alpha[rows]))
+        gathered.append((part.rows.matrix[rows], part.signed_weights[rows], alpha[rows]))
         others = alpha.copy()
         others[rows] = 0.0
         rest.append(RowSums.of(part, others, loss, C))
@@ -312,17 +303,17 @@ def sweep_group(
 
 
 def solve(
-    rest: Sequence[RowSums], gathered: Sequence[Sequence[tuple[Part, Vector]]], loss: Loss,
-    C: float, visits: int, seed: tuple[int, ...],
+    rest: Sequence[RowSums], gathered: Sequence[Sequence[tuple[Any, Vector, Vector]]], rho: float,
+    loss: Loss, C: float, visits: int, seed: tuple[int, ...],
 ) -> Solved:  # fmt: skip
     """The second half of a round: L is maximised over the gathered rows, on one worker."""
     rng, of_rest = np.random.default_rng(seed), functools.reduce(add, rest)
-    pieces = [piece for group in gathered for piece in group]
-    if not pieces:
-        return Solved([[] for _ in gathered], of_rest)
+    matrices, signed, alphas = zip(*(piece for group in gathered for piece in group), strict=True)
+    alpha = np.concatenate(alphas)
+    if not alpha.size:
+        return Solved([[alpha for _ in group] for group in gathered], of_rest)
     # One part, since orders in which each block comes as a whole take several times as many sweeps.
-    part = joined([part for part, _ in pieces])
-    alpha = np.concatenate([alpha for _, alpha in pieces])
+    part = joined(matrices, signed, rho)
     w, mean, first = of_rest.w + sum_of_part(part, alpha)[0], np.zeros(alpha.size), math.inf
     per_sweep = max(part.rows.n_stored, 1)
     most = 1 + int(min(max(visits - 1, _FEW_VALUES / per_sweep), _MOST_VALUES / per_sweep))
@@ -337,9 +328,11 @@ def solve(
             break
     # A mean may be beyond an end of the box by its rounding.
     mean = in_box(part, mean, loss, C)
-    alphas = iter(np.split(mean, np.cumsum([alpha.size for _, alpha in pieces])))
-    of_groups = [[next(alphas) for _ in group] for group in gathered]
-    return Solved(of_groups, of_rest + RowSums.of(part, mean, loss, C))
+    new = iter(np.split(mean, np.cumsum([alpha.size for alpha in alphas])))
+    return Solved(
+        [[next(new) for _ in group] for group in gathered],
+        of_rest + RowSums.of(part, mean, loss, C),
+    )
 
 
 def losses_at_multiples(part: Part, team: Team, loss: Loss, w: Vector) -> NDArray[np.object_]:

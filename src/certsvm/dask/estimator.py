@@ -17,9 +17,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm.certificates.certificate import COARSE_TOL
-from certsvm.dask.blocks import as_rows, cut_together
 from certsvm.dask.cluster import Cluster, ClusterLostError
-from certsvm.dask.source import SOLVERS, ClusterSource
+from certsvm.dask.source import SOLVERS, ClusterSource, as_rows, cut_together
 from certsvm.estimators.classifier import rollback
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
 from certsvm.solvers import Solver
