@@ -13,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 import certsvm
 import certsvm.dask.cocoa as cocoa_module
 from certsvm.certificates.dual import sum_of_part
-from certsvm.dask import LinearSVC
+from certsvm.dask import Cocoa, LinearSVC
 from certsvm.dask.cocoa import CocoaRun, solve, sweep_group
 from certsvm.kernels.losses import HINGE
 from certsvm.problem.part import Part
 from certsvm.problem.rows import Rows
-from tests.dask.problems import blocks
+from tests.dask.problems import blocks, cut
 
 
 def test_rounds_do_not_pile_up_on_the_scheduler(
@@ -52,7 +52,7 @@ def test_a_round_does_not_change_what_it_begins_with() -> None:
     before = [np.zeros(part.rows.n_rows) for part in parts]
     swept: Any = sweep_group(parts, before, np.zeros(5), HINGE, 1.0, 1.0, 1, 1.0, (0,))
     kept = copy.deepcopy(swept)
-    solved = solve([swept.rest], [swept.gathered], 0.0, HINGE, 1.0, 5, (1,))
+    solved = solve([swept.rest], [swept.gathered], 0.0, HINGE, 1.0, 5, 1e9, (1,))
     merged = swept.merged(solved, 0)
     sweep_group(parts, merged, solved.rows.w, HINGE, 1.0, 1.0, 5, 1.0, (2,))
     for alpha, as_it_was, zeros in zip(swept.alphas, kept.alphas, before, strict=True):
@@ -63,3 +63,37 @@ def test_a_round_does_not_change_what_it_begins_with() -> None:
     # And the sums are those of the alpha that the group keeps.
     w = sum(sum_of_part(part, alpha)[0] for part, alpha in zip(parts, merged, strict=True))
     np.testing.assert_allclose(solved.rows.w, w, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("cache", [None, 0.1, 0.0])
+def test_what_is_proved_holds_in_exact_arithmetic(client: Client, loss: str, cache: Any) -> None:
+    rng = np.random.default_rng(3)
+    for C in (1e-2, 1.0, 1e4):
+        X = rng.standard_normal((90, 7)) * (rng.random((90, 7)) < 0.5)
+        y, weights = (
+            (X[:, 0] + 0.3 * rng.standard_normal(90) > 0).astype(int),
+            rng.integers(0, 3, 90),
+        )
+        clf = LinearSVC(
+            C, loss=loss, solver=Cocoa(cache=cache), tol=0.05, max_iter=60, store_dual=True,
+            random_state=0,
+        )  # fmt: skip
+        clf.fit(cut(X, 20, 21), cut(y, 20, 21), cut(weights, 20, 21))
+        (check,) = certsvm.verify(clf, X, y, sample_weight=weights, exact=True)
+        assert check.verdict == "confirmed"
+        assert check.dual_verified
+        assert clf.certificate_.dual > 0.0
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_separable_classes_at_any_C(client: Client, loss: str) -> None:
+    """Newton stalls, and CoCoA goes on."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 30)) + 3.0, (rng.random(60) < 0.2).astype(int)
+    X, y = np.tile(X, (520, 1)), np.tile(y, 520)
+    for C in (1.0, 100.0, 1e4):
+        clf = LinearSVC(C, loss=loss, random_state=0).fit(cut(X, 15_000), cut(y, 15_000))
+        assert clf.certificate_.met
+        assert clf.solver_.startswith("smoothed-newton")
+    assert clf.solver_ == "smoothed-newton, then cocoa"

@@ -71,9 +71,9 @@ _FAR = 0.2
 # Steps on gathered rows are so many times as long as the exact ones. They end when the gap of these
 # rows has fallen to this share.
 _OMEGA, _SOLVED = 1.2, 0.01
-# There may be more sweeps than ``visits`` up to so many stored values, a moment's work, and fewer
-# beyond so many, which take half a minute or less.
-_FEW_VALUES, _MOST_VALUES = 2e7, 4e9
+# There may be up to ten times as many sweeps as ``visits`` up to so many stored values, a moment's
+# work, and fewer beyond so many for each second of the deadline, which take a small part of it.
+_FEW_VALUES, _VALUES_PER_SECOND = 2e7, 2e7
 # J is computed at these multiples of w.
 _MULTIPLES = (1.0, *(1.0 + 4.0**-i for i in range(1, 7)))
 # The least share of a sweep in the mean over the latest.
@@ -97,7 +97,8 @@ class Cocoa(Solver):
     sweeps : int, default=3
         The number of sweeps that a group makes over its rows in a round.
     visits : int, default=100
-        The largest number of sweeps over the gathered rows in a round, unless they are few.
+        The largest number of sweeps over the gathered rows in a round; if these are few, ten times
+        as many.
     cache : float, default=None
         The largest share of the rows to gather on a worker. None means as much as a worker has of
         its own on average, or 128 MB; 0 gathers none, which leaves plain CoCoA+.
@@ -219,7 +220,7 @@ class CocoaRun(Run):
         place = problem.workers[problem.number % len(problem.workers)]
         solved = cluster.task(
             "solve", solve, cluster.summed(rest, places), gathered, problem.intercept_scaling,
-            *about, self._solver.visits, seed, at=place,
+            *about, self._solver.visits, _VALUES_PER_SECOND * cluster.deadline, seed, at=place,
         )  # fmt: skip
         alphas = [
             cluster.task("alpha", Swept.merged, one, solved, i, at=at)
@@ -304,7 +305,7 @@ def sweep_group(
 
 def solve(
     rest: Sequence[RowSums], gathered: Sequence[Sequence[tuple[Any, Vector, Vector]]], rho: float,
-    loss: Loss, C: float, visits: int, seed: tuple[int, ...],
+    loss: Loss, C: float, visits: int, most_values: float, seed: tuple[int, ...],
 ) -> Solved:  # fmt: skip
     """The second half of a round: L is maximised over the gathered rows, on one worker."""
     rng, of_rest = np.random.default_rng(seed), functools.reduce(add, rest)
@@ -316,7 +317,8 @@ def solve(
     part = joined(matrices, signed, rho)
     w, mean, first = of_rest.w + sum_of_part(part, alpha)[0], np.zeros(alpha.size), math.inf
     per_sweep = max(part.rows.n_stored, 1)
-    most = 1 + int(min(max(visits - 1, _FEW_VALUES / per_sweep), _MOST_VALUES / per_sweep))
+    most = min(max(visits, int(_FEW_VALUES / per_sweep)), 10 * visits)
+    most = min(most, 1 + int(most_values / per_sweep))
     for number in range(1, 1 + most):
         _, _, gap, *_ = sweep(
             loss, part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, _OMEGA, 1.0,
