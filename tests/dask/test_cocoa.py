@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
 import certsvm.dask.cocoa as cocoa_module
-from certsvm.dask import LinearSVC
-from certsvm.dask.cocoa import CocoaRun, GroupState, work
+from certsvm.certificates.dual import sum_of_part
+from certsvm.dask import Cocoa, LinearSVC
+from certsvm.dask.cocoa import CocoaRun, solve, sweep_group
 from certsvm.kernels.losses import HINGE
 from certsvm.problem.rows import Part, Rows
-from tests.dask.problems import blocks
+from tests.dask.problems import blocks, cut
 
 
 def test_rounds_do_not_pile_up_on_the_scheduler(
@@ -25,7 +27,7 @@ def test_rounds_do_not_pile_up_on_the_scheduler(
     epoch, counts = CocoaRun.epoch, []
 
     def count(dask_scheduler: Any) -> int:
-        return sum(1 for key in dask_scheduler.tasks if "cocoa-round" in str(key))
+        return sum(1 for key in dask_scheduler.tasks if "certsvm-sweep" in str(key))
 
     def counting(self: Any) -> Any:
         result = epoch(self)
@@ -34,7 +36,7 @@ def test_rounds_do_not_pile_up_on_the_scheduler(
 
     monkeypatch.setattr(CocoaRun, "epoch", counting)
     X, y, parts, labels = blocks()
-    clf = LinearSVC(1.0, tol=1e-9, max_iter=25, solver="cocoa", random_state=0, client=client)
+    clf = LinearSVC(1.0, tol=0.0, max_iter=25, solver="cocoa", random_state=0, client=client)
     with pytest.warns(ConvergenceWarning):
         clf.fit(parts, labels)
     groups = len(client.scheduler_info()["workers"])
@@ -43,13 +45,54 @@ def test_rounds_do_not_pile_up_on_the_scheduler(
     assert certsvm.verify(clf, X, y).ok
 
 
-def test_a_round_does_not_change_the_state_it_begins_with() -> None:
+def test_a_round_does_not_change_what_it_begins_with() -> None:
     rng = np.random.default_rng(0)
     parts = [Part(Rows(rng.standard_normal((n, 5))), rng.uniform(-2.0, 2.0, n)) for n in (30, 20)]
-    start = GroupState([np.zeros(part.rows.n_rows) for part in parts])
-    first: Any = work(parts, start, np.zeros(5), HINGE, 1.0, 1.0, 1, (0,))
-    kept = [alpha.copy() for alpha in first.alphas]
-    second = work(parts, first, first.sums.rows.w, HINGE, 1.0, 1.0, 5, (1,))
-    assert isinstance(second, GroupState)
-    for alpha, before in zip(first.alphas, kept, strict=True):
-        np.testing.assert_array_equal(alpha, before)
+    before = [np.zeros(part.rows.n_rows) for part in parts]
+    swept: Any = sweep_group(parts, before, np.zeros(5), HINGE, 1.0, 1.0, 1, 1.0, (0,))
+    kept = copy.deepcopy(swept)
+    solved = solve([swept.rest], [swept.gathered], 0.0, HINGE, 1.0, 5, 1e9, (1,))
+    merged = swept.merged(solved, 0)
+    sweep_group(parts, merged, solved.rows.w, HINGE, 1.0, 1.0, 5, 1.0, (2,))
+    for alpha, as_it_was, zeros in zip(swept.alphas, kept.alphas, before, strict=True):
+        np.testing.assert_array_equal(alpha, as_it_was)
+        assert not zeros.any()
+    for (*_, alpha), (*_, as_it_was) in zip(swept.gathered, kept.gathered, strict=True):
+        np.testing.assert_array_equal(alpha, as_it_was)
+    # And the sums are those of the alpha that the group keeps.
+    w = sum(sum_of_part(part, alpha)[0] for part, alpha in zip(parts, merged, strict=True))
+    np.testing.assert_allclose(solved.rows.w, w, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("cache", [None, 0.1, 0.0])
+def test_what_is_proved_holds_in_exact_arithmetic(client: Client, loss: str, cache: Any) -> None:
+    rng = np.random.default_rng(3)
+    for C in (1e-2, 100.0):
+        X = rng.standard_normal((90, 7)) * (rng.random((90, 7)) < 0.5)
+        y, weights = (
+            (X[:, 0] + 0.3 * rng.standard_normal(90) > 0).astype(int),
+            rng.integers(0, 3, 90),
+        )
+        clf = LinearSVC(
+            C, loss=loss, solver=Cocoa(cache=cache), tol=0.05, max_iter=8, store_dual=True,
+            random_state=0,
+        )  # fmt: skip
+        clf.fit(cut(X, 20, 21), cut(y, 20, 21), cut(weights, 20, 21))
+        (check,) = certsvm.verify(clf, X, y, sample_weight=weights, exact=True)
+        assert check.verdict == "confirmed"
+        assert check.dual_verified
+        assert clf.certificate_.dual > 0.0
+
+
+def test_newton_that_stalls_is_followed_by_cocoa(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The classes are separable, and C is large."""
+    monkeypatch.setattr(cocoa_module, "_ROWS_PER_COLUMN", 1)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((120, 60)), (rng.random(120) < 0.2).astype(int)
+    clf = LinearSVC(1e4, random_state=0).fit(cut(X, 50), cut(y, 50))
+    assert clf.certificate_.met
+    assert clf.solver_ == "smoothed-newton, then cocoa"

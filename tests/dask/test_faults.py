@@ -228,10 +228,10 @@ def test_tasks_that_others_wait_for_count_as_progress(client: Client) -> None:
     X, y, parts, labels = blocks(count=2)
     client.run(_slowly, None)  # What workers have to import takes longer.
     before = None
-    for _ in range(6):
+    for _ in range(9):
         before = delayed(_slowly, pure=False)(before)
     chained = [delayed(_slowly, pure=False)(part, before) for part in parts]
-    clf = LinearSVC(0.1, random_state=0, client=client, deadline=2.5).fit(chained, labels)
+    clf = LinearSVC(0.1, random_state=0, client=client, deadline=5.0).fit(chained, labels)
     assert certsvm.verify(clf, X, y).ok
 
 

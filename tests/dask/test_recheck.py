@@ -19,7 +19,7 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import Response
 from certsvm.dask import CertificateRefutedWarning, Cocoa, LinearSVC
 from certsvm.dask.cluster import Cluster
-from certsvm.dask.recheck import interval_sums, recheck
+from certsvm.dask.problem import interval_sums, recheck
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Rows
@@ -146,7 +146,7 @@ def test_a_dual_point_outside_the_box(value: float) -> None:
     assert sums.box_violation > 0.0
 
 
-@pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), Cocoa(passes=2)], ids=str)
+@pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), Cocoa(sweeps=2)], ids=str)
 @pytest.mark.parametrize("keep_alpha", [False, True])
 @pytest.mark.parametrize("loss", [HINGE, SQUARED_HINGE], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("penalised", [True, False])

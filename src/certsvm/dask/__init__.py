@@ -8,13 +8,9 @@ if find_spec("distributed") is None:
 from certsvm.dask.cluster import ClusterLostError
 from certsvm.dask.cocoa import Cocoa
 from certsvm.dask.estimator import LinearSVC
-from certsvm.dask.recheck import CertificateRefutedWarning
+from certsvm.dask.problem import CertificateRefutedWarning
 from certsvm.dask.source import ClusterSource
 
 __all__ = [
-    "CertificateRefutedWarning",
-    "ClusterLostError",
-    "ClusterSource",
-    "Cocoa",
-    "LinearSVC",
-]
+    "CertificateRefutedWarning", "ClusterLostError", "ClusterSource", "Cocoa", "LinearSVC",
+]  # fmt: skip

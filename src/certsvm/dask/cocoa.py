@@ -1,77 +1,89 @@
-"""CoCoA+: dual coordinate descent on each worker's rows, with the changes added up every round.
+"""CoCoA+ with a cache: dual coordinate descent on the workers, and on the free rows of all.
 
 Maximises    L(alpha) = sum_k alpha_k - 1/2 |w|^2,   w = sum_k alpha_k y_k,   0 <= alpha_k <= C s_k
 
 in rounds (for the hinge; ``kernels.losses`` has L and the steps for its square). The rows are in K
-groups, one for each thread of each worker. A group keeps the alpha of its rows. In a round it gets
-w and makes some passes of coordinate descent over its rows, on the assumption that all groups
-together change w q times as much as it does alone:
+groups, one for each thread of each worker. A round has two halves.
 
-    alpha_k <- clip(alpha_k - G / (q |y_k|^2), 0, C s_k),   G = v.y_k - 1,   v += q (change) y_k,
+First, all groups work at the same time. Each gets w and makes a few sweeps over its rows, on the
+assumption that all groups together change w K times as much as it does alone:
 
-beginning with v = w. With q = K, the sum of all changes raises L by at least the sum of what the
-groups expect: the square of a sum is at most K times the sum of squares, and the other terms of L
-are sums over the rows. That is often too careful: along the change of a round, L is a parabola, and
-the position of its maximum shows by how much. So q (the spread) is adapted between K^(1/4) and K. A
-round that went too far is lost, but does no harm, as the best L counts.
+    alpha_k <- clip(alpha_k - G / (K |y_k|^2), 0, C s_k),   G = v.y_k - 1,   v += K (change) y_k,
 
-Before its passes a group computes the losses of its rows at w, so that J(w) is known after each
-round. After its passes it computes the sum of its alpha_k y_k from scratch. The new w is the sum
-over the groups, and carries no error from round to round.
+beginning with v = w. The sum of all changes raises L by at least the sum of what the groups expect:
+the square of a sum is at most K times the sum of squares, and the other terms of L are sums over
+the rows. But it takes hundreds of rounds: what one group does to the free rows of another,
+0 < alpha_k < C s_k, the other learns a round later, however much work each does in between.
 
-With many columns, sending w dominates the cost of a round. So groups make more passes, five to
-thirty, the longer a round takes besides their work.
+So, second, the free rows are gathered on one worker, which maximises L over their alpha while all
+other alpha stand still. Their number is small beside that of all rows. If they all fit, a handful
+of rounds is enough at any C. If not, as many as fit are drawn at random. The new alpha is the mean
+over the latest sweeps, whose w has a smaller J than the last w.
 
-The alpha of a group is a future: the result of a task that depends on that of the round before and
-on w. When a worker is lost, Dask repeats the rounds of its groups. So that they are few, alpha is
-copied to the client every ten rounds, and sent back with the tasks of the next one. A copy has a
-number for each row, and is small beside fifty passes or more over their values.
+After a round, sum_k alpha_k y_k is computed from scratch, so that w carries no error from round to
+round. J is computed there and, as alpha grows and w is too short, at a few multiples of w, which
+take no other products.
 
-Given:      C, s, the rows on a cluster.
+The alpha of a group is a future: the result of tasks that depend on those of the round before. When
+a worker is lost, Dask repeats the rounds that it needs. So that they are few, alpha is copied to
+the client every ten rounds, and sent back with the tasks of the next one.
+
+Given:      C, s, the rows on a cluster; optionally alpha to start from, or w, from whose margins
+            alpha is made.
 Result:     w, and alpha.
 
-Reference: C. Ma, V. Smith, M. Jaggi, M. I. Jordan, P. Richtarik and M. Takac, Adding vs. Averaging
-in Distributed Primal-Dual Optimization, ICML 2015.
+References: C. Ma, V. Smith, M. Jaggi, M. I. Jordan, P. Richtarik and M. Takac, Adding vs. Averaging
+in Distributed Primal-Dual Optimization, ICML 2015; S. Matsushima, S. V. N. Vishwanathan and A. J.
+Smola, Linear Support Vector Machines via Dual Cached Loops, KDD 2012.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-import operator
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from operator import add, attrgetter
+from typing import Any, ClassVar
 
 import numpy as np
-from dask.delayed import Delayed
+from numpy.typing import NDArray
 
-from certsvm.certificates.dual import DualPoint, RowSums, alpha_sums, dual_bound
-from certsvm.certificates.primal import LossSums, losses_of, multiply
-from certsvm.certificates.rounding import Bound, product_error
+from certsvm.certificates import primal
+from certsvm.certificates.best import BestValues
+from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound, sum_of_part
+from certsvm.certificates.rounding import Bound, length, product_error, scaled_error
 from certsvm.dask.cluster import add_up
-from certsvm.dask.problem import ClusterProblem
-from certsvm.kernels.losses import LOSS_TYPES, Loss
-from certsvm.kernels.vectors import inner
-from certsvm.problem.base import BaseProblem
+from certsvm.dask.problem import AlphaOnWorkers, ClusterProblem, joined
+from certsvm.kernels.losses import LOSS_TYPES, Loss, box_end
 from certsvm.problem.rows import Part, Vector
-from certsvm.resources import ALONE
-from certsvm.solvers.base import Epoch, Options, Run, Solver, require
-from certsvm.solvers.dual_coordinates import sweep
-from certsvm.solvers.working_set import active_rows
+from certsvm.resources import ALONE, Team
+from certsvm.solvers.auto import Auto, StreamRun
+from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
+from certsvm.solvers.dual_coordinates import Indices, in_box, sweep
+from certsvm.solvers.smoothed_newton import SmoothedNewton, alpha_of_part
 
-_SHRINK_MARGIN = 0.1
-_FEWEST_PASSES, _MOST_PASSES = 5, 30
-# The spread is kept if the maximum of L along a round's change is within this of its end.
-_TOLERATED = 0.05
-# The factor by which the spread may fall from one round to the next, and its lower limit.
-_LARGEST_FALL, _LIMIT_DECAY = 1.3, 0.98
-# The spread is at least this power of the number of groups.
-_SMALLEST_POWER = 0.25
-# Seconds of work that a round should have for each second of overhead.
-_WORK_PER_OVERHEAD = 3.0
+# A row at an end of its box is skipped in further sweeps of a group if its margin is so far from
+# one.
+_FAR = 0.2
+# Steps on gathered rows are so many times as long as the exact ones. They end when the gap of these
+# rows has fallen to this share.
+_OMEGA, _SOLVED = 1.2, 0.01
+# There may be up to ten times as many sweeps as ``visits`` up to so many stored values, a moment's
+# work, and fewer beyond so many for each second of the deadline, which take a small part of it.
+_FEW_VALUES, _VALUES_PER_SECOND = 2e7, 2e7
+# J is computed at these multiples of w.
+_MULTIPLES = (1.0, *(1.0 + 4.0**-i for i in range(1, 7)))
+# The least share of a sweep in the mean over the latest.
+_LATEST = 0.1
+# The workers can hold so many bytes of gathered rows, or more if their own rows are more.
+_CACHE = 2.0**27
+# The slope, divided by C, of the smoothed loss that makes alpha from the margins of a given w.
+_SLOPE = 8.0
 # Rounds that depend on each other before alpha is copied.
 _CHAIN = 10
+# With so many rows for each column, a few steps of Newton with a matrix each take less time.
+_ROWS_PER_COLUMN = 1000
 
 
 @dataclass(frozen=True)
@@ -80,236 +92,260 @@ class Cocoa(Solver):
 
     Parameters
     ----------
-    passes : int, default=None
-        Passes that a group makes over its rows in a round. None adapts them to the overhead of
-        a round.
+    sweeps : int, default=3
+        The number of sweeps that a group makes over its rows in a round.
+    visits : int, default=100
+        The largest number of sweeps over the gathered rows in a round; if these are few, ten times
+        as many.
+    cache : float, default=None
+        The largest share of the rows to gather on a worker. None means as much as a worker has of
+        its own on average, or 128 MB; 0 gathers none, which leaves plain CoCoA+.
 
     Examples
     --------
-    >>> Cocoa(passes=5).name
+    >>> Cocoa(cache=0.1).name
     'cocoa'
     """
 
     name: ClassVar[str] = "cocoa"
-    starts_warm: ClassVar[bool] = False
+    warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = ClusterProblem
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
-    ranges: ClassVar = {"passes": "> 0"}
+    ranges: ClassVar = {"sweeps": "> 0", "visits": "> 0", "cache": ">= 0"}
 
-    passes: int | None = None
+    sweeps: int = 3
+    visits: int = 100
+    cache: float | None = None
 
-    def start(self, problem: BaseProblem, options: Options) -> CocoaRun:
+    def start(self, problem: ClusterProblem, options: Options) -> CocoaRun:
         """Begin a run."""
-        require(
-            isinstance(problem, ClusterProblem), self, "it needs rows on a cluster: certsvm.dask"
-        )
-        require(options.start is None, self, "it begins at zero, and takes no start")
-        return CocoaRun(self, cast(ClusterProblem, problem), options)
+        return CocoaRun(self, problem, options)
 
 
-@dataclass
-class RoundSums:
-    """Sums over a group's rows: of the losses before a round, and of alpha after it.
+@dataclass(frozen=True)
+class ClusterAuto(Auto):
+    """Newton if there are many rows per column, else CoCoA; if one stalls, the other goes on."""
 
-    ``change_penalty`` is the sum of ``dual_penalty`` of the changes of alpha.
+    warm_starts_from_alpha: ClassVar[bool] = False
+
+    def start(self, problem: Any, options: Options) -> Run:
+        """Begin a run."""
+        many = problem.n_rows >= _ROWS_PER_COLUMN * problem.dimension
+        first = SmoothedNewton() if many else Cocoa()
+        return StreamRun(problem, first, options, options, Cocoa())
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a group has after its sweeps: alpha of each part, and its rows that are to be gathered.
+
+    ``free`` are the positions of these rows in each part, ``gathered`` the rows themselves with
+    signed weights and alpha, and ``rest`` the sums over all others.
     """
 
-    losses: LossSums
+    alphas: list[Vector]
+    free: list[Indices]
+    gathered: list[tuple[Any, Vector, Vector]]
+    rest: RowSums
+
+    def merged(self, solved: Solved, i: int) -> list[Vector]:
+        """Alpha of each part of this group, the i-th, with that of gathered rows."""
+        merged = [alpha.copy() for alpha in self.alphas]
+        for alpha, rows, new in zip(merged, self.free, solved.alphas[i], strict=True):
+            alpha[rows] = new
+        return merged
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The alpha of the gathered rows, by groups and their parts, and the sums over all rows."""
+
+    alphas: list[list[Vector]]
     rows: RowSums
-    change_penalty: float
-    updates: int
-    seconds: float
-
-    def __iadd__(self, other: RoundSums) -> RoundSums:
-        self.losses = self.losses + other.losses
-        self.rows += other.rows
-        self.change_penalty += other.change_penalty
-        self.updates += other.updates
-        self.seconds = max(self.seconds, other.seconds)
-        return self
-
-
-@dataclass(frozen=True)
-class GroupState:
-    """The alpha of each part of a group after a round; no sums where a chain of rounds begins."""
-
-    alphas: Sequence[Vector]
-    sums: RoundSums | None = None
-
-
-@dataclass(frozen=True)
-class AlphaOnWorkers:
-    """Where the alpha of a dual point is: in the ``GroupState`` of each group."""
-
-    states: Sequence[Any]
 
 
 class CocoaRun(Run):
-    """CoCoA+ on one problem."""
+    """CoCoA+ with a cache on one problem."""
 
+    solver_name = Cocoa.name
     computes_primal = True
 
     def __init__(self, solver: Cocoa, problem: ClusterProblem, options: Options) -> None:
-        self._problem, self._solver = problem, solver
-        self._keep_alpha = options.keep_alpha
-        self._seed = int(options.rng.integers(2**31))
-        self._w = np.zeros(problem.dimension)
-        self._passes = solver.passes or _FEWEST_PASSES
-        # The spread, and a limit for it: a smaller one has gone too far.
-        self._spread, self._least_spread = float(len(problem.groups)), 1.0
-        # L without its term -|w|^2 / 2.
-        self._dual_sum = 0.0
-        self._rounds = 0
-        # The states after the last round.
-        self._states: Sequence[Any] = [
-            GroupState([np.zeros(problem.firsts[i + 1] - problem.firsts[i]) for i in group.members])
-            for group in problem.groups
+        self._problem, self._solver, self._options = problem, solver, options
+        self._seed, self._rounds = int(options.rng.integers(2**31)), 0
+        room = max(_CACHE / max(problem.nbytes, 1), 1.0 / len(problem.workers))
+        self._share = min(room if solver.cache is None else solver.cache, 1.0)
+        self.best = BestValues()
+        # w, here and as an argument of tasks; alpha of each group's parts, or futures of it.
+        self._w = self._sent = np.zeros(problem.dimension)
+        start = options.start or Start(self._w)
+        about = problem.C * (start.smoothing or _SLOPE), problem.loss, problem.C
+        given = [problem.cluster.argument(value) for value in (start.alpha, start.w)]
+        self._alphas: Sequence[Any] = [
+            problem.task("start", group, alpha_at_start, *given, *about) for group in problem.groups
         ]
-        # The w with which the last round began, J there, and the dual point after it.
-        self._latest: tuple[Vector, Bound, DualPoint] | None = None
+        self._primal: tuple[Vector, Bound] | None = None
+        self._point: DualPoint | None = None
+        if options.start is not None:
+            # Without a step, a round computes w.
+            self._round(0, 0.0)
 
     def epoch(self) -> Epoch:
         """One round."""
-        self._latest = None
-        began = time.perf_counter()
-        sums = self._round()
-        point = self._point(sums.rows)
-        seconds = time.perf_counter() - began
-        J = sums.losses.primal(self._problem.C, self._w, product_error(self._w))
-        self._latest = self._w, J, point
-        dual_sum = point.sums.value
-        self._adapt_spread(point.w - self._w, dual_sum - self._dual_sum, sums.change_penalty)
-        self._w, self._dual_sum = point.w, dual_sum
+        self._point = self._primal = None
         self._rounds += 1
-        self._adapt_passes(seconds, sums.seconds)
+        self._round(self._solver.sweeps, self._share)
         if self._rounds % _CHAIN == 0:
-            self._states = [GroupState(alphas) for alphas in self._alphas()]
-        return Epoch(
-            epochs=self._rounds,
-            updates=sums.updates,
-            primal_estimate=max(J.value, dual_bound(point)[0].value),
+            self._alphas = self._problem.cluster.gathered(self._alphas)
+            self._sent = self._w
+        return Epoch(epochs=self._rounds)
+
+    def _round(self, sweeps: int, share: float) -> None:
+        """Both halves, and the bounds; alpha stays on the workers."""
+        problem, cluster, places = self._problem, self._problem.cluster, self._problem.places
+        about, seed = (problem.loss, problem.C), (self._seed, self._rounds)
+        w, how = cluster.argument(self._sent), (*about, float(len(places)), sweeps, share)
+        swept = [
+            problem.task("sweep", group, sweep_group, alphas, w, *how, (*seed, i))
+            for i, (group, alphas) in enumerate(zip(problem.groups, self._alphas, strict=True))
+        ]
+        here = list(zip(swept, places, strict=True))
+        rest, gathered = (
+            [cluster.task(name, attrgetter(name), one, at=at) for one, at in here]
+            for name in ("rest", "gathered")
         )
-
-    def _round(self) -> RoundSums:
-        """Let each group make its passes; the states stay on the workers."""
-        problem, cluster = self._problem, self._problem.cluster
-        w = cluster.argument(self._w)
-        how = problem.loss, problem.C, self._spread, self._passes
-        states = [
-            problem.task("cocoa-round", group, work, state, w, *how, (self._seed, self._rounds, i))
-            for i, (group, state) in enumerate(zip(problem.groups, self._states, strict=True))
+        # Classes that are trained at the same time gather their rows on different workers.
+        place = problem.workers[problem.number % len(problem.workers)]
+        solved = cluster.task(
+            "solve", solve, cluster.summed(rest, places), gathered, problem.intercept_scaling,
+            *about, self._solver.visits, _VALUES_PER_SECOND * cluster.deadline, seed, at=place,
+        )  # fmt: skip
+        alphas = [
+            cluster.task("alpha", Swept.merged, one, solved, i, at=at)
+            for i, (one, at) in enumerate(here)
         ]
-        sums = cluster.summed(self._of_states("sums", states), problem.places)
-        futures = cluster.begin([*states, *sums])
-        self._states = futures[: len(states)]
-        total: RoundSums = add_up(cluster.gathered(futures[len(states) :]))
-        return total
+        rows = cluster.task("rows", attrgetter("rows"), solved, at=place)
+        sent = cluster.task("w", attrgetter("w"), rows, at=place)
+        losses = problem.sums_of(losses_at_multiples, problem.loss, sent)
+        futures = cluster.begin([*alphas, sent, rows, *losses])
+        self._alphas, self._sent = futures[: len(alphas)], futures[len(alphas)]
+        sums, *of_parts = cluster.gathered(futures[len(alphas) + 1 :])
+        self._w, self._point = sums.w, self._point_of(sums, self._alphas)
+        points = []
+        for factor, losses_there in zip(_MULTIPLES, add_up(of_parts), strict=True):
+            J = losses_there.primal(problem.C, factor * self._w, error_at(self._w, factor))
+            points.append((factor * self._w, J))
+        self._primal = min(points, key=lambda point: point[1].high)
+        self.best.offer(self._primal[1].value, dual_bound(self._point)[0].value)
 
-    def _of_states(self, name: str, states: Sequence[Any]) -> list[Delayed]:
-        """Tasks that return an attribute of the state of each group."""
-        cluster, places = self._problem.cluster, self._problem.places
-        return [
-            cluster.task(f"cocoa-{name}", operator.attrgetter(name), state, at=at)
-            for state, at in zip(states, places, strict=True)
-        ]
+    def _point_of(self, sums: RowSums, alphas: Sequence[Any]) -> DualPoint:
+        """The dual point of a round, with alpha itself if it is to be kept."""
+        problem = self._problem
 
-    def _point(self, sums: RowSums) -> DualPoint:
-        """The dual point of a round, with alpha itself or where it is."""
-        source = "dual coordinates"
-        if self._keep_alpha:
-            return sums.point(source, np.concatenate(self._problem.in_order(self._alphas())).copy)
-        return sums.point(source, response=AlphaOnWorkers(self._states))
+        def on_client() -> Vector:
+            return np.concatenate(problem.in_order(problem.cluster.gathered(alphas)))
 
-    def _alphas(self) -> list[Sequence[Vector]]:
-        """The alpha of each group's parts, on the client."""
-        return self._problem.cluster.results(self._of_states("alphas", self._states))
-
-    def _adapt_spread(self, change: Vector, dual_change: float, change_penalty: float) -> None:
-        """Reduce the spread if a longer step would have raised L further, or enlarge it.
-
-        Given are the change of w in the last round, that of L without -|w|^2 / 2, and the penalty
-        of the changes of alpha. A spread that is too small costs a round, so the limit that it sets
-        decays slowly.
-        """
-        # L is a parabola whose quadratic term is minus half of this.
-        curvature = inner(change, change) + 2.0 * change_penalty
-        if not curvature > 0.0:
-            return
-        best = (dual_change + change_penalty - inner(self._w, change)) / curvature
-        groups, spread = float(len(self._states)), self._spread
-        if best < 1.0 - _TOLERATED:
-            self._spread = min(groups, spread * min(1.0 / max(best, 0.5), 2.0))
-            self._least_spread = self._spread
-        elif best > 1.0 + _TOLERATED:
-            self._least_spread *= _LIMIT_DECAY
-            self._spread = max(
-                groups**_SMALLEST_POWER, self._least_spread, spread / min(best, _LARGEST_FALL)
-            )
-
-    def _adapt_passes(self, seconds: float, working: float) -> None:
-        """More passes if the overhead of a round is large beside its work, fewer if it is small."""
-        if self._solver.passes is not None:
-            return
-        overhead = max(seconds - working, 0.0)
-        # A long round must not be mistaken for a cluster that makes no progress.
-        most = int(self._passes * self._problem.cluster.deadline / (4.0 * max(working, 1e-6)))
-        if working < _WORK_PER_OVERHEAD * overhead:
-            more = self._passes + 1 + self._passes // 2
-            self._passes = max(1, min(more, _MOST_PASSES, most))
-        elif working > 2.0 * _WORK_PER_OVERHEAD * overhead:
-            self._passes = max(self._passes - 1, min(_FEWEST_PASSES, max(1, most)))
+        kept = on_client if self._options.keep_alpha else None
+        return sums.point("dual coordinates", kept, AlphaOnWorkers(alphas))
 
     def candidates(self) -> Iterator[Vector]:
-        """The w with which the last round began."""
-        yield self._w if self._latest is None else self._latest[0]
+        """The w of alpha."""
+        yield self._w
 
     def primal(self) -> tuple[Vector, Bound] | None:
-        """The w with which the last round began, and J there."""
-        return None if self._latest is None else self._latest[:2]
+        """A multiple of the w of alpha, and J there."""
+        return self._primal
 
     def dual(self) -> DualPoint | None:
         """Alpha after the last round."""
-        return None if self._latest is None else self._latest[2]
+        return self._point
 
 
-def work(
-    parts: Sequence[Part], before: GroupState, w: Vector, loss: Loss, C: float, spread: float,
-    passes: int, seed: tuple[int, ...],
-) -> GroupState:  # fmt: skip
-    """A group's round, on a worker."""
-    began = time.perf_counter()
-    rng = np.random.default_rng(seed)
+def alpha_at_start(
+    parts: Sequence[Part], alpha: Vector | None, w: Vector, sigma: float, loss: Loss, C: float
+) -> list[Vector]:
+    """A feasible alpha of a group's rows: the given one, or from the margins of w; 0 if w = 0."""
+    if not w.any():
+        return [np.zeros(part.rows.n_rows) for part in parts]
+    if alpha is None:
+        return [alpha_of_part(part, ALONE, Response(w, sigma), loss, C) for part in parts]
+    return [in_box(part, alpha[part.span], loss, C) for part in parts]
+
+
+def sweep_group(
+    parts: Sequence[Part], before: Sequence[Vector], w: Vector, loss: Loss, C: float, spread: float,
+    sweeps: int, share: float, seed: tuple[int, ...],
+) -> Swept:  # fmt: skip
+    """The first half of a group's round, on a worker; ``spread`` is the number of groups."""
+    rng, v = np.random.default_rng(seed), w.copy()
     # A task must not change the input of another.
-    alphas = [alpha.copy() for alpha in before.alphas]
-    losses, actives = [], []
-    for part, alpha in zip(parts, alphas, strict=True):
-        products, active = np.empty(part.rows.n_rows), np.empty(part.active.size, dtype=np.int64)
-        multiply(part, w, products)
-        losses.append(losses_of(part, ALONE, loss, products, product_error(w)))
-        size, _ = active_rows(
-            loss, products, part.weights, C, _SHRINK_MARGIN, part.active, alpha, active
-        )
-        actives.append(active[:size])
-    v, updates = w.copy(), 0
-    for number in range(passes):
-        margin = _SHRINK_MARGIN if number else math.inf
+    alphas, actives = [alpha.copy() for alpha in before], [part.active for part in parts]
+    for number in range(sweeps):
+        far = _FAR if number else math.inf
         for i, (part, alpha) in enumerate(zip(parts, alphas, strict=True)):
             order = rng.permutation(actives[i])
-            kept, changed, *_ = sweep(
+            kept, *_ = sweep(
                 loss, part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, 1.0,
-                spread, -margin, margin, order, alpha, v,
+                spread, -far, far, order, alpha, v,
             )  # fmt: skip
             actives[i] = order[:kept]
-            updates += changed
-    rows = [RowSums.of(part, alpha, loss, C) for part, alpha in zip(parts, alphas, strict=True)]
-    penalty = 0.0
-    if loss.has_penalty:
-        changes = (abs(new - old) for new, old in zip(alphas, before.alphas, strict=True))
-        penalty = math.fsum(
-            alpha_sums(loss, change, part.weights, C).penalty.value
-            for part, change in zip(parts, changes, strict=True)
-        )
-    sums = RoundSums(
-        add_up(losses), add_up(rows), penalty, updates, time.perf_counter() - began
-    )  # fmt: skip
-    return GroupState(alphas, sums)
+    free, gathered, rest = [], [], []
+    for part, alpha in zip(parts, alphas, strict=True):
+        rows = np.flatnonzero((alpha > 0.0) & (alpha < box_end(loss, C, part.weights)))
+        rows = np.sort(rng.permutation(rows)[: int(share * part.rows.n_rows)])
+        free.append(rows)
+        gathered.append((part.rows.matrix[rows], part.signed_weights[rows], alpha[rows]))
+        others = alpha.copy()
+        others[rows] = 0.0
+        rest.append(RowSums.of(part, others, loss, C))
+    return Swept(alphas, free, gathered, functools.reduce(add, rest))
+
+
+def solve(
+    rest: Sequence[RowSums], gathered: Sequence[Sequence[tuple[Any, Vector, Vector]]], rho: float,
+    loss: Loss, C: float, visits: int, most_values: float, seed: tuple[int, ...],
+) -> Solved:  # fmt: skip
+    """The second half of a round: L is maximised over the gathered rows, on one worker."""
+    rng, of_rest = np.random.default_rng(seed), functools.reduce(add, rest)
+    matrices, signed, alphas = zip(*(piece for group in gathered for piece in group), strict=True)
+    alpha = np.concatenate(alphas)
+    if not alpha.size:
+        return Solved([[alpha for _ in group] for group in gathered], of_rest)
+    # One part, since orders in which each block comes as a whole take several times as many sweeps.
+    part = joined(matrices, signed, rho)
+    w, mean, first = of_rest.w + sum_of_part(part, alpha)[0], np.zeros(alpha.size), math.inf
+    per_sweep = max(part.rows.n_stored, 1)
+    most = min(max(visits, int(_FEW_VALUES / per_sweep)), 10 * visits)
+    most = min(most, 1 + int(most_values / per_sweep))
+    for number in range(1, 1 + most):
+        _, _, gap, *_ = sweep(
+            loss, part.rows.arrays, part.signed_weights, part.rows.squared_norms, C, _OMEGA, 1.0,
+            -math.inf, math.inf, rng.permutation(alpha.size), alpha, w,
+        )  # fmt: skip
+        mean += max(1.0 / number, _LATEST) * (alpha - mean)
+        first = gap if number == 1 else first
+        if number > 1 and gap <= _SOLVED * first:
+            break
+    # A mean may be beyond an end of the box by its rounding.
+    mean = in_box(part, mean, loss, C)
+    new = iter(np.split(mean, np.cumsum([alpha.size for alpha in alphas])))
+    return Solved(
+        [[next(new) for _ in group] for group in gathered],
+        of_rest + RowSums.of(part, mean, loss, C),
+    )
+
+
+def losses_at_multiples(part: Part, team: Team, loss: Loss, w: Vector) -> NDArray[np.object_]:
+    """The ``LossSums`` of a part's rows at each of the multiples of w."""
+    products = np.empty(part.rows.n_rows)
+    primal.multiply(part, w, products, team)
+    at_multiples = [
+        primal.losses_of(part, team, loss, factor * products, error_at(w, factor))
+        for factor in _MULTIPLES
+    ]
+    return np.array(at_multiples, dtype=object)
+
+
+def error_at(w: Vector, factor: float) -> float:
+    """The error of products with a multiple of w, which are multiples of those with w."""
+    return scaled_error(product_error(w), length(w), factor)

@@ -17,9 +17,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm.certificates.certificate import COARSE_TOL
-from certsvm.dask.blocks import as_rows, cut_together
 from certsvm.dask.cluster import Cluster, ClusterLostError
-from certsvm.dask.source import SOLVERS, ClusterSource
+from certsvm.dask.source import SOLVERS, ClusterSource, as_rows, cut_together
 from certsvm.estimators.classifier import rollback
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
 from certsvm.solvers import Solver
@@ -35,8 +34,8 @@ class LinearSVC(LocalLinearSVC):
     """Linear SVM on a Dask cluster, with the same certificate as on one machine.
 
     The rows stay on the workers, in the given blocks. ``"smoothed-newton"``, whose steps are sums
-    over the rows, is for few columns. ``"cocoa"``, dual coordinate descent on each worker, is for
-    many.
+    over the rows, is for few columns and very many rows. ``"cocoa"``, dual coordinate descent on
+    each worker and on the free rows of all, is for all else.
 
     Parameters
     ----------
@@ -47,12 +46,13 @@ class LinearSVC(LocalLinearSVC):
     class_weight, max_iter, max_time, random_state, verbose : various
         As for ``certsvm.LinearSVC``. ``max_iter`` counts passes or rounds.
     solver : str or Solver, default="auto"
-        ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or ``"auto"``: the former up to 500
-        columns, or if the intercept is not penalised.
+        ``"smoothed-newton"`` (or ``"newton"``), ``"cocoa"``, or ``"auto"``: the former if the
+        intercept is not penalised; up to 500 columns, first the one that suits the shape, and then
+        the other if the gap does not fall; else the latter.
     store_dual : bool, default=False
         Whether to bring ``dual_coef_``, a number for each row, to the client.
     checkpoint : path, default=None
-        A folder in which ``fit`` keeps the state of training; not for ``"cocoa"``.
+        A folder in which ``fit`` keeps the state of training.
     client : distributed.Client, default=None
         The client of the cluster; None means the current default client.
     deadline : float, default=60.0

@@ -1,11 +1,22 @@
-"""A problem whose rows are on the workers of a cluster."""
+"""A problem whose rows are on a cluster, and an independent recheck of its certificate.
+
+Intervals that contain J of the answer and L of the dual point are computed from the rows as they
+are now, by the arithmetic of verification, which shares nothing with training but the rows. Each
+block has sums of its own, and they add up (docs/verification.md). An interval that is too wide to
+tell, as float64 can be too coarse, refutes nothing. A certificate that contradicts an interval is
+refuted: for example, a task that is repeated on another kind of processor rounds differently, and
+alpha is no longer what the sums were taken of. The intervals are proofs themselves, so their ends
+then replace it.
+"""
 
 from __future__ import annotations
 
 import copy
 import functools
 import operator
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,23 +24,33 @@ import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed
 
-from certsvm.dask.blocks import part_of
-from certsvm.dask.cluster import Group
-from certsvm.problem.base import (
-    Objective,
-    SummableProblem,
-    one_against_rest,
-    require_both_classes,
-    sizes_of_classes,
-)
+from certsvm.certificates.certificate import Certificate
+from certsvm.certificates.dual import Response
+from certsvm.dask.cluster import Group, add_up
+from certsvm.kernels.losses import loss_named
+from certsvm.problem import base
+from certsvm.problem.base import Objective, SummableProblem
 from certsvm.problem.rows import Part, Rows, Vector, as_compiled_for
 from certsvm.resources import ALONE, Team
+from certsvm.solvers.smoothed_newton import alpha_of_part
+from certsvm.training.settings import Result
+from certsvm.verification.interval_arithmetic import ProblemSums
+from certsvm.verification.verify import REFUTED, Verification, row_blocks
 
 if TYPE_CHECKING:
     from certsvm.dask.source import ClusterSource
 
 # Bytes of sampled rows that the client must be able to hold.
 _LARGEST_SAMPLE = 2.0**27
+# Of a recomputed bound, relative to it: other blocks of the same rows give other intervals.
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class AlphaOnWorkers:
+    """Where the alpha of a dual point is: for each group, the alpha of its parts, or a future."""
+
+    of_groups: Sequence[Any]
 
 
 class ClusterProblem(SummableProblem):
@@ -40,25 +61,21 @@ class ClusterProblem(SummableProblem):
 
     def __init__(self, source: ClusterSource, i: int, objective: Objective) -> None:
         summaries, factors = source.summaries, source.factors_in(i)
-        sizes = sizes_of_classes(
-            source.surveys, factors, source.n_columns, source.intercept_scaling,
-            R=max(summary.R for summary in summaries),
-        )  # fmt: skip
-        super().__init__(sizes, objective)
-        signed = one_against_rest(factors, source.positive[i])
+        R, rho = max(summary.R for summary in summaries), source.intercept_scaling
+        surveys = source.surveys
+        super().__init__(
+            base.sizes_of_classes(surveys, factors, source.n_columns, rho, R=R), objective
+        )
+        signed = base.one_against_rest(factors, source.positive[i])
         if self.free_intercept:
-            require_both_classes(signed * source.totals)
+            base.require_both_classes(signed * source.totals)
         self.cluster, self.groups, self.n_parts = source.cluster, source.groups, len(summaries)
-        self.places = [group.worker for group in source.groups]
+        self.places, self.number = [group.worker for group in source.groups], i
+        self.workers = sorted(set(self.places))
         self.firsts = np.cumsum([0, *(summary.n_rows for summary in summaries)])
-        n_stored = sum(summary.n_stored for summary in summaries)
-        self._bytes_per_row = 12.0 * n_stored / self.n_rows
+        self.nbytes = 12 * sum(summary.n_stored for summary in summaries)
         class_weights = dict(zip(source.classes.tolist(), signed.tolist(), strict=True))
-        making = [
-            self.cluster.task("part", part_of, block, summary.digest, class_weights, int(first))
-            for block, summary, first in zip(source.blocks, summaries, self.firsts, strict=False)
-        ]
-        self._parts = self.cluster.begin(making)
+        self._parts = source.parts(class_weights, self.firsts)
 
     @cached_property
     def weights(self) -> Vector:
@@ -68,12 +85,10 @@ class ClusterProblem(SummableProblem):
 
     def some_rows(self, n_rows: int) -> Part:
         """About ``n_rows`` rows, from all blocks: one block may be unlike the others."""
-        share = min(n_rows, _LARGEST_SAMPLE / self._bytes_per_row) / self.n_rows
+        share = min(n_rows / self.n_rows, _LARGEST_SAMPLE / max(self.nbytes, 1))
         pieces = self.of_each(_some_rows, share)
-        matrices, signed = zip(*pieces, strict=True)
-        sparse = any(map(sp.issparse, matrices))
-        X = sp.vstack(matrices, format="csr") if sparse else np.concatenate(matrices)
-        return Part(Rows(X, intercept_scaling=self.intercept_scaling), np.concatenate(signed))
+        matrices, signed_weights = zip(*pieces, strict=True)
+        return joined(matrices, signed_weights, self.intercept_scaling)
 
     def task(
         self, name: str, group: Group, function: Callable[..., Any], *arguments: Any
@@ -84,8 +99,12 @@ class ClusterProblem(SummableProblem):
 
     def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
         """The sum of ``task(part, ALONE, *arguments)`` over all parts, added up on the workers."""
+        return add_up(self.cluster.results(self.sums_of(task, *arguments)))
+
+    def sums_of(self, task: Callable[..., Any], *arguments: Any) -> Sequence[Delayed]:
+        """A few tasks whose results add up to ``total``."""
         name = task.__name__.strip("_").replace("_", "-")
-        return self.cluster.total(self._tasks(name, _sum, task, *arguments), self.places)
+        return self.cluster.summed(self._tasks(name, _sum, task, *arguments), self.places)
 
     def of_each(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> list[Any]:
         """``task(part, ALONE, *arguments)`` of each part, in their order."""
@@ -125,4 +144,93 @@ def _some_rows(part: Part, team: Team, share: float) -> tuple[Any, Vector]:
     """Equally spaced rows of a part."""
     n_rows = max(1, round(share * part.rows.n_rows))
     which = np.unique(np.linspace(0, part.rows.n_rows - 1, n_rows).astype(np.int64))
-    return part.rows.take(which).matrix, part.signed_weights[which]
+    return part.rows.matrix[which], part.signed_weights[which]
+
+
+def joined(matrices: Sequence[Any], signed_weights: Sequence[Vector], rho: float) -> Part:
+    """One part of the rows of all."""
+    sparse = any(map(sp.issparse, matrices))
+    X = sp.vstack(matrices, format="csr") if sparse else np.concatenate(matrices)
+    return Part(Rows(X, intercept_scaling=rho), np.concatenate(signed_weights))
+
+
+class CertificateRefutedWarning(UserWarning):
+    """A certificate was not true of the rows, and the one that is computed again replaces it."""
+
+
+def recheck(problem: ClusterProblem, result: Result) -> Result:
+    """The result, with the recomputed bounds if J or L is refuted.
+
+    Each block is a task, as this takes longer than a pass of training. It counts once, whatever the
+    groups are.
+    """
+    claimed, response = result.certificate, result.response
+    alphas: list[tuple[Any, int]] = [(response, 0)] * problem.n_parts
+    places = [problem.places[0]] * problem.n_parts
+    for number, group in enumerate(problem.groups):
+        for place, i in enumerate(group.members):
+            places[i] = group.worker
+            if isinstance(response, AlphaOnWorkers):
+                alphas[i] = response.of_groups[number], place
+    scaled = claimed
+    if result.alpha is not None:
+        # It is multiplied by the scale already.
+        scaled = replace(claimed, scale=1.0)
+        alphas = [(alpha, 0) for alpha in np.split(result.alpha, problem.firsts[1:-1])]
+    w = problem.cluster.argument(result.w)
+    tasks = [
+        problem.task("recheck", Group(place, [i]), _sums_of_block, *alphas[i], w, scaled)
+        for i, place in enumerate(places)
+    ]
+    sums: ProblemSums = problem.cluster.total(tasks, places)
+    checked = Verification(claimed, sums.J(), sums.L(), sums.box_violation, None)
+    if checked.verdict != REFUTED:
+        return result
+    c = checked.recomputed
+    c = replace(c, primal_rounding=_SLACK * c.primal, dual_rounding=_SLACK * c.dual)
+    proved = result.certified_by(c, vector=None)
+    warnings.warn(
+        f"the certificate ({claimed}) is not true of the rows: computed again, its J is "
+        f"{checked.J}, and its L {checked.L}. It is replaced by what these intervals prove "
+        f"({proved.certificate}). A worker on another kind of processor may have repeated the work "
+        "of a lost one; or else the program is wrong.",
+        CertificateRefutedWarning,
+        stacklevel=2,
+    )
+    return proved
+
+
+def _sums_of_block(
+    parts: Sequence[Part], alpha: Any, place: int, w: Vector, claimed: Certificate
+) -> ProblemSums:
+    (part,) = parts
+    if isinstance(alpha, list):
+        alpha = alpha[place]
+    elif isinstance(alpha, Response):
+        alpha = alpha_of_part(part, ALONE, alpha, loss_named(claimed.loss), claimed.C)
+    elif not isinstance(alpha, np.ndarray):
+        # There is none, or none of this block.
+        alpha = np.zeros(part.rows.n_rows)
+    return interval_sums(part, alpha, w, claimed)
+
+
+def interval_sums(part: Part, alpha: Vector, w: Vector, claimed: Certificate) -> ProblemSums:
+    """The sums over one block; its alpha is yet to be multiplied by the scale of the certificate.
+
+    Examples
+    --------
+    >>> from certsvm.problem.rows import Rows
+    >>> part = Part(Rows(np.array([[2.0], [1.0]])), np.array([1.0, -1.0]))
+    >>> claimed = Certificate(2.0, 1.5, target=0.1)
+    >>> sums = interval_sums(part, np.ones(2), np.zeros(1), claimed)
+    >>> print(sums.J(), "and", sums.L())
+    from 2 to 2 and from 1.5 to 1.5
+    """
+    n, rho = part.rows.n_columns, part.rows.intercept_scaling
+    claimed = replace(claimed, intercept_scaling=rho)
+    sums = ProblemSums(claimed, w[:n], rho * float(w[n]) if rho > 0 else 0.0)
+    alpha = claimed.scale * alpha
+    for first, rows in row_blocks(part.rows.matrix):
+        span = slice(first, first + rows.n_rows)
+        sums.add(rows, part.labels[span], part.weights[span], alpha[span])
+    return sums

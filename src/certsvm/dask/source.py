@@ -1,26 +1,39 @@
-"""Labelled rows on the workers of a cluster."""
+"""Labelled rows on a cluster: from data of any kind to checked blocks on the workers.
+
+Arrays, data frames, lists of delayed blocks and folders of block files all become one task for each
+block, which runs on a worker, checks the block and keeps it there. The client sees summaries only.
+A block that is lost with its worker is computed again by its task, and must then have the same
+digest as before: a certificate is about one set of rows.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
+import scipy.sparse as sp
+from dask.delayed import delayed
+from dask.sizeof import sizeof
+from distributed import Future
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from certsvm.dask.blocks import LoadedBlock, blocks_of_folder, cut_together, load
 from certsvm.dask.cluster import Cluster, ClusterLostError
-from certsvm.dask.cocoa import AlphaOnWorkers, Cocoa
-from certsvm.dask.problem import ClusterProblem
-from certsvm.dask.recheck import recheck
-from certsvm.fitting.sources import ClassWeight, Source
+from certsvm.dask.cocoa import ClusterAuto, Cocoa
+from certsvm.dask.problem import AlphaOnWorkers, ClusterProblem, recheck
+from certsvm.files.streams import DataChangedError, block_digest, checked_block
+from certsvm.fitting.sources import ClassWeight, Source, classes_of
+from certsvm.matrices import checked_matrix, exact_labels
 from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, ClassSurvey, Objective
+from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.solvers import SmoothedNewton, Solver
 from certsvm.training.settings import LOST, Result
 from certsvm.verification.evidence import Fingerprint, FingerprintBuilder, FingerprintPart
@@ -30,7 +43,7 @@ SOLVERS: dict[str, Solver] = {
 }  # fmt: skip
 """By name; "newton" means smoothed Newton, which keeps nothing per row."""
 
-# Up to so many columns, a few steps with a matrix each cost less than many rounds of CoCoA.
+# Up to so many columns, auto considers Newton, whose steps gather a matrix each.
 _FEW_COLUMNS = 500
 # Limits for training at the same time: classes, and bytes of all their matrices.
 _MOST_CLASSES, _MOST_BYTES = 16, 2.0**27
@@ -123,24 +136,33 @@ class ClusterSource(Source):
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The solver for a name; "auto" chooses by the number of columns and the intercept."""
         if solver == "auto":
-            few = self.dimension <= _FEW_COLUMNS or objective.frees(self.intercept_scaling)
-            return SOLVERS["newton" if few else "cocoa"]
-        if isinstance(solver, Cocoa | SmoothedNewton):
+            if objective.frees(self.intercept_scaling):
+                return SOLVERS["newton"]
+            return ClusterAuto() if self.dimension <= _FEW_COLUMNS else Cocoa()
+        if isinstance(solver, Cocoa | SmoothedNewton | ClusterAuto):
             return solver
         if isinstance(solver, Solver) or solver not in SOLVERS:
-            name = repr(solver) if isinstance(solver, str) else type(solver).__name__
-            raise ValueError(
-                f"solver {name} does not run on a cluster: use 'auto', "
-                f"{', '.join(map(repr, SOLVERS))}, or an instance of Cocoa or SmoothedNewton"
-            )
+            names = ", ".join(map(repr, ("auto", *SOLVERS)))
+            raise ValueError(f"solver {solver!r} does not run on a cluster: use one of {names}")
         return SOLVERS[solver]
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
         """Several: while one waits for the end of its round, others go on."""
         most = min(len(self.positive), _MOST_CLASSES)
         if isinstance(solver, Cocoa):
-            return most
+            # Each gathers rows on a worker of its own.
+            return min(most, len({group.worker for group in self.groups}))
         return min(most, max(1, int(_MOST_BYTES / (8 * self.dimension**2))))
+
+    def parts(self, class_weights: dict[Any, float], firsts: NDArray[np.int64]) -> list[Future]:
+        """The blocks as parts of a problem, given signed weights of classes: see ``part_of``."""
+        making = [
+            self.cluster.task("part", part_of, block, summary.digest, class_weights, first)
+            for block, summary, first in zip(
+                self.blocks, self.summaries, firsts[:-1].tolist(), strict=True
+            )
+        ]
+        return self.cluster.begin(making)
 
     def problem(self, i: int, objective: Objective) -> ClusterProblem:
         """The i-th problem."""
@@ -177,3 +199,215 @@ def _classes(labels: set[Any]) -> NDArray[Any]:
         )
     check_classification_targets(classes)
     return classes
+
+
+@dataclass(frozen=True)
+class BlockSummary:
+    """What the client knows about a block; its classes are those that occur."""
+
+    n_rows: int
+    n_columns: int
+    n_stored: int
+    R: float
+    digest: bytes
+    names: tuple[str, ...] | None
+    classes: dict[Any, ClassSurvey]
+
+
+@dataclass(frozen=True)
+class LoadedBlock:
+    """Checked rows on a worker; row k has the label ``labels[codes[k]]``."""
+
+    summary: BlockSummary
+    rows: Rows
+    labels: NDArray[Any]
+    codes: NDArray[np.intp]
+    weights: Vector | None
+
+
+def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> LoadedBlock:
+    """Check rows, labels and weights, on a worker; ``number`` is for error messages."""
+    X, y, weights = block
+    try:
+        names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
+        weights = None if weights is None else _flat(np.asarray(weights))
+        X, y, weights = checked_block((as_rows(X), _flat(exact_labels(y)), weights))
+        rows = Rows(X, intercept_scaling=intercept_scaling)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"block {number + 1} of the data: {error}") from None
+    labels, codes = classes_of(y)
+    surveys = {label: ClassSurvey() for label in labels.tolist()}
+    for i, survey in enumerate(surveys.values()):
+        members = codes == i
+        survey.add(int(members.sum()), None if weights is None else weights[members])
+    norms = rows.squared_norms if weights is None else rows.squared_norms[weights > 0]
+    R, digest = math.sqrt(float(norms.max(initial=0.0))), block_digest(X, y, weights)
+    summary = BlockSummary(rows.n_rows, rows.n_columns, rows.n_stored, R, digest, names, surveys)
+    return LoadedBlock(summary, rows, labels, codes, weights)
+
+
+def part_of(block: LoadedBlock, digest: bytes, class_weights: dict[Any, float], first: int) -> Part:
+    """A block as a part of one class's problem.
+
+    Parameters
+    ----------
+    block : LoadedBlock
+        The block, perhaps computed again.
+    digest : bytes
+        Its digest when it was first loaded.
+    class_weights : dict
+        The weight of each label's rows, negative on the negative side.
+    first : int
+        The number of rows in the blocks before it.
+
+    Returns
+    -------
+    part : Part
+        With the signed weight of each row.
+    """
+    if block.summary.digest != digest:
+        raise DataChangedError(
+            "a block of the data that was computed again, after its worker was lost, has changed: "
+            "its task does not give the same rows each time. Nothing is certified."
+        )
+    signed = np.array([class_weights[label] for label in block.labels.tolist()])[block.codes]
+    return Part(block.rows, signed if block.weights is None else signed * block.weights, first)
+
+
+@sizeof.register(LoadedBlock)
+def _size_of_block(block: LoadedBlock) -> int:
+    """The size in bytes, for Dask's supervision of memory."""
+    return int(block.codes.nbytes + block.rows.nbytes)
+
+
+def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
+    """Blocks ``(X, y, weights)`` of the same rows, perhaps delayed.
+
+    Labels and weights may be the names of columns if X is a data frame, and vectors in memory if it
+    is an array.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X, y and the weights cannot be cut alike, or are of unsupported kinds.
+    """
+    if y is None:
+        raise ValueError("y is missing")
+    columns = [name for name in (y, sample_weight) if isinstance(name, str)]
+    if columns:
+        missing = [name for name in columns if name not in getattr(X, "columns", ())]
+        if missing:
+            raise ValueError(f"X has no column {missing[0]!r}")
+        y, sample_weight = (X[v] if isinstance(v, str) else v for v in (y, sample_weight))
+        X = X.drop(columns=columns)
+    given = {"X": X, "y": y, "sample_weight": sample_weight}
+    given = {name: value for name, value in given.items() if value is not None}
+    frames = all(hasattr(value, "to_dask_array") for value in given.values())
+    if not frames:
+        given = {name: _blocks(_aligned(value, X, name), name) for name, value in given.items()}
+    counts = {name: v.npartitions if frames else len(v) for name, v in given.items()}
+    for name, count in counts.items():
+        if count != counts["X"]:
+            raise ValueError(
+                f"X has {counts['X']} blocks of rows, {name} has {count}: they must be cut alike. "
+                "Take both from the same data frame, rechunk one of them, or pass lists of blocks."
+            )
+    if not frames:
+        return [_triple(*block) for block in zip(*given.values(), strict=True)]
+    # Apart from each other, files of few columns would be read several at a time.
+    frame = X.map_partitions(
+        _triple, y, sample_weight, meta=X._meta, enforce_metadata=False, align_dataframes=False
+    )
+    frame = frame.simplify() if hasattr(frame, "simplify") else frame
+    return list(frame.to_delayed(optimize_graph=False))
+
+
+def _triple(X: Any, y: Any, weights: Any = None) -> tuple[Any, Any, Any]:
+    return X, y, weights
+
+
+def _aligned(vector: Any, X: Any, name: str) -> Any:
+    """Cut a vector like X, if that is an array whose chunks are known."""
+    lazy = hasattr(vector, "rechunk")
+    if name == "X" or not hasattr(X, "rechunk") or isinstance(vector, list | tuple):
+        return vector
+    vector = vector if lazy else da.asarray(np.asarray(vector))
+    if math.isnan(vector.shape[0]) or math.isnan(X.shape[0]):
+        return vector
+    if vector.shape[0] != X.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows, {name} has {vector.shape[0]} entries")
+    return vector.rechunk({0: X.chunks[0]})
+
+
+def _blocks(collection: Any, name: str) -> list[Any]:
+    """The blocks of a collection, delayed or not."""
+    if isinstance(collection, list | tuple):
+        return list(collection)
+    if not hasattr(collection, "to_delayed"):
+        raise TypeError(
+            f"{name} must be a Dask array or data frame, or a list of (delayed) blocks, got "
+            f"{type(collection).__name__}. For data in memory use certsvm.LinearSVC."
+        )
+    blocks = collection.to_delayed()
+    if getattr(blocks, "ndim", 1) == 2:
+        if blocks.shape[1] != 1:
+            raise ValueError(
+                f"{name} is cut into blocks of columns as well: rows must be whole. Use "
+                "rechunk({1: -1}), which does not move rows."
+            )
+        blocks = blocks[:, 0]
+    return list(blocks)
+
+
+def blocks_of_folder(folder: Path) -> tuple[list[Any], list[str] | None, dict[str, Any]]:
+    """Delayed blocks of the files of a folder, which every worker can read, or of one file.
+
+    Returned with the names of their columns and their origin.
+    """
+    from certsvm.files import BlockFile
+
+    files = [folder] if folder.is_file() else sorted(folder.glob("*.arrow"))
+    opened = [BlockFile(path) for path in files if not path.name.startswith(".")]
+    if not opened:
+        raise ValueError(f"{folder}: no block files (*.arrow) there; certsvm convert makes them")
+    n_columns = max(file.summary.n_columns for file in opened)
+    names, origin = opened[0].feature_names, opened[0].origin
+    for file in opened[1:]:
+        # The origin says, among others, whether the indices of text count from zero or from one.
+        if (file.feature_names, file.origin) != (names, origin):
+            raise ValueError(
+                f"{file.path} has other columns than {opened[0].path}: {file.feature_names} "
+                f"({file.origin}), not {names} ({origin})"
+            )
+    read = delayed(_read, pure=False)
+    blocks = [
+        read(str(file.path.absolute()), i, n_columns)
+        for file in opened
+        for i in range(file.n_blocks)
+    ]
+    return blocks, None if names is None else list(names), origin
+
+
+def _read(path: str, position: int, n_columns: int) -> tuple[Any, Any, Any]:
+    """The block at a position of a file, with as many columns as the widest file has."""
+    from certsvm.files import BlockFile
+
+    X, y, weights = BlockFile(path).block(position)
+    if X.shape[1] > n_columns:
+        raise ValueError(f"{path} has {X.shape[1]} columns, and had {n_columns} before")
+    if X.shape[1] < n_columns:
+        X = sp.csr_matrix(X)
+        X.resize((X.shape[0], n_columns))
+    return X, y, weights
+
+
+def as_rows(X: Any) -> Any:
+    """Rows as a CSR matrix or an array of numbers."""
+    if hasattr(X, "to_scipy_sparse"):
+        X = X.to_scipy_sparse()
+    return checked_matrix(X.to_numpy() if hasattr(X, "to_numpy") else X)
+
+
+def _flat(array: NDArray[Any]) -> NDArray[Any]:
+    """A vector, which may be the only column of a matrix."""
+    return array.ravel() if array.ndim == 2 and array.shape[1] == 1 else array

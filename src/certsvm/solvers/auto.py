@@ -125,7 +125,7 @@ class Auto(Solver):
         matrices = 8 * problem.dimension**2 * (2 + options.team.n_jobs)
         if problem.dimension > _MOST_COLUMNS_OF_STREAM or matrices > cache_room(problem):
             return BlockDCD().start(problem, keeps)
-        return StreamRun(problem, first, options, keeps)
+        return StreamRun(problem, first, options, keeps, BlockDCD())
 
     def saves_alpha(self, problem: BaseProblem) -> bool:
         """Unless it begins with Newton on a stream."""
@@ -167,28 +167,30 @@ class RelayRun(Run):
 
 
 class StreamRun(RelayRun):
-    """Newton or block DCD on a stream; if the gap does not fall, the other one goes on."""
+    """Newton or a dual method, on parts; if the gap does not fall, the other one goes on.
 
-    _run: SmoothedNewtonRun | BlockDCDRun
+    ``first`` is the one to begin with, ``dual`` the dual method: block DCD on a stream.
+    """
 
     def __init__(
         self,
-        problem: PartedProblem,
-        first: SmoothedNewton | BlockDCD,
+        problem: SummableProblem,
+        first: Solver,
         of_newton: Options,
-        of_blocks: Options,
+        of_dual: Options,
+        dual: Solver,
     ) -> None:
-        self._problem, self._of_newton, self._of_blocks = problem, of_newton, of_blocks
+        self._problem, self._of_newton, self._of_dual = problem, of_newton, of_dual
+        self._dual_method = dual
         start = of_newton.start
         if start is not None and of_newton.resumed:
             # The one that was at work.
-            first = BlockDCD() if start.smoothing is None else SmoothedNewton()
-        if isinstance(first, BlockDCD):
-            self._run = first.start(problem, of_blocks)
-        else:
-            self._run = first.start(problem, of_newton)
+            first = dual if start.smoothing is None else SmoothedNewton()
+        self._run = first.start(
+            problem, of_newton if isinstance(first, SmoothedNewton) else of_dual
+        )
         self._newton: SmoothedNewtonRun | None = None
-        self._blocks: BlockDCDRun | None = None
+        self._dual_run: Run | None = None
         self.solver_name = self._run.solver_name
         # The gap when it last halved, the passes since, and the most of them.
         self._best, self._gap, self._idle, self._patience = BestValues(), math.inf, 0, _PATIENT
@@ -214,24 +216,25 @@ class StreamRun(RelayRun):
         problem, run = self._problem, self._run
         if "then" not in self.solver_name:
             newton_began = isinstance(run, SmoothedNewtonRun)
-            then = BlockDCD.name if newton_began else SmoothedNewton.name
+            then = self._dual_method.name if newton_began else SmoothedNewton.name
             self.solver_name += f", then {then}"
         self._idle, self._patience = 0, 2 * self._patience
-        if isinstance(run, BlockDCDRun):
-            run.drop_cache()
-            self._blocks = run
+        if not isinstance(run, SmoothedNewtonRun):
+            if isinstance(run, BlockDCDRun):
+                run.drop_cache()
+            self._dual_run = run
             start = Start(next(run.candidates()).copy())
             self._run = self._newton or SmoothedNewton().start(
                 problem, replace(self._of_newton, start=start, resumed=False)
             )
             return
         self._newton = run
-        if self._blocks is not None and self._blocks.best.dual >= run.best.dual:
-            self._run = self._blocks
+        if self._dual_run is not None and self._dual_run.best.dual >= run.best.dual:
+            self._run = self._dual_run
         else:
             w, sigma = run.best_response
             start = Start(w, smoothing=sigma / problem.C)
-            self._run = BlockDCD().start(problem, replace(self._of_blocks, start=start))
+            self._run = self._dual_method.start(problem, replace(self._of_dual, start=start))
 
 
 class AutoRun(RelayRun):

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from certsvm.certificates.best import BestValues
 from certsvm.certificates.certificate import DEFAULT_TOL
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
@@ -154,6 +155,9 @@ class Run(ABC):
 
     solver_name: str = ""
     """Name of the solver now running, if it differs from the solver asked for."""
+
+    best: BestValues
+    """The best values so far, if the run steers by them."""
 
     computes_primal: bool = False
     """Whether the loop takes J from ``primal`` instead of computing it for the candidates."""
