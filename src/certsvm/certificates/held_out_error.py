@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,10 +265,9 @@ class HeldOutRows:
         high: Vector = 1.0 - right / self._total * (1.0 - allowed)
         return low, np.minimum(high + units(2, 1.0), 1.0)
 
-    def error(self, scores: NDArray[np.float64]) -> float:
-        """The error of a model with the scores (n_problems, n_rows)."""
-        found = (scores[0] > 0.0).astype(np.int64) if len(scores) == 1 else scores.argmax(axis=0)
-        return float(self.weights[found != self.truth].sum()) / self._total
+    def error(self, predicted: NDArray[Any]) -> float:
+        """The error of a model that predicts these positions of classes."""
+        return float(self.weights[predicted != self.truth].sum()) / self._total
 
     def distance(self, products: NDArray[np.float64], share: float) -> float:
         """The radius at which a given share of the rows, by weight, is open."""

@@ -101,8 +101,8 @@ class Fold(MemorySource):
     def __init__(
         self, whole: MemorySource, train: ArrayLike, test: ArrayLike, weights: Vector | None = None
     ) -> None:
-        rows = _positions(train, whole.n_rows, "to train on")
-        self.test = _positions(test, whole.n_rows, "held out")
+        rows = row_positions(train, whole.n_rows, "to train on")
+        self.test = row_positions(test, whole.n_rows, "held out")
         super().__init__(
             whole.rows.matrix[rows], whole.y[rows],
             None if whole.row_weights is None else whole.row_weights[rows],
@@ -139,6 +139,11 @@ class Fold(MemorySource):
         out = np.empty(self.test.size)
         products_of(self._all_rows.arrays, self.test, w, 0, out.size, out)
         return out
+
+    def error(self, results: Sequence[Result]) -> float:
+        """The share of the rows held out that the models of all classes get wrong, by weight."""
+        scores = np.array([self.products(result.w) for result in results])
+        return self.held_out.error(scores.argmax(0) if len(scores) > 1 else scores[0] > 0.0)
 
 
 Score = Callable[[Fold, float, list[Result]], float]
@@ -420,7 +425,7 @@ class CrossValidation:
         fits = len(values) if self._eps is None else _FITS_OF_PROOF
         fits *= len(self.folds) * len(self.folds[0].labels)
         least = _WORTH_USING if started(self._n_jobs) else _WORTH_STARTING
-        if fits * self.folds[0].rows.n_stored < least:
+        if self._n_jobs > 1 and fits * self.folds[0].rows.n_stored < least:
             self._n_jobs = 1
         if self._n_jobs > 1:
             self._settings = replace(self._settings, stop=None)
@@ -612,7 +617,7 @@ def _measured(
     times = [time.perf_counter()]
     results = fit_classes(fold, settings, start=starts)
     times.append(time.perf_counter())
-    score = 1.0 - fold.held_out.error(np.array([fold.products(result.w) for result in results]))
+    score = 1.0 - fold.error(results)
     proved = results if eps is not None else []
     balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in proved]
     products = np.array([fold.products(ball.centre) for ball in balls])
@@ -676,9 +681,9 @@ def _between(low: float, high: float, n: int) -> Vector:
 
 def _in_single(alpha: Any) -> Any:
     """Alpha in single precision, since a start need not be feasible, unless it is too large."""
-    if alpha is None or np.abs(alpha).max() > 1e30:
+    if alpha is None or abs(alpha).max() > 1e30:
         return alpha
-    return alpha.astype(np.float32)
+    return alpha.astype(np.float32) if isinstance(alpha, np.ndarray) else alpha.float()
 
 
 def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold]:
@@ -716,7 +721,7 @@ def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold
     return [Fold(source, np.setdiff1d(order, test), test, source.row_weights) for test in tests]
 
 
-def _positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]:
+def row_positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]:
     """Positions of rows, which splitters may give as a mask."""
     array: NDArray[Any] = np.asarray(which)
     positions = np.zeros(0, dtype=np.int64)

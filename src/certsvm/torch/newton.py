@@ -13,7 +13,7 @@ The time goes elsewhere on a GPU, so the computations differ:
   then on.
 * If the intercept is free, the dual point takes the sums over the rows of either label. One pass
   gives both.
-* Several classes are trained together first (``classes``).
+* Several problems are trained together first (``batch``).
 
 Each step waits for the device four times: for the free support vectors, for the slopes along the
 direction, for the rows whose alpha has changed, and for the sums of a step together with w.
@@ -75,6 +75,7 @@ from certsvm.solvers.second_order.schedule import (
 )
 from certsvm.solvers.second_order.smoothing import STEPS, best_step
 from certsvm.torch import kernels
+from certsvm.torch.batch import BatchRun
 from certsvm.torch.problems import TensorProblem
 from certsvm.torch.rows import GATHERED
 
@@ -115,10 +116,11 @@ class TensorNewton(Solver):
         require(isinstance(problem, TensorProblem), self, "it needs rows in tensors")
         require_small_systems(problem, problem.dimension, self.max_size, self)
         problem = cast(TensorProblem, problem)
-        if problem.group is None or options.start is not None:
+        if problem.batch is None:
             return self.alone(problem, options)
-        run: Run = problem.group.start(problem, self, options)
-        return run
+        problem.batch.begin(options, samples=self.samples)
+        alone = lambda start: self.alone(problem, replace(options, start=start))  # noqa: E731
+        return BatchRun(problem.batch, problem.number, alone)
 
     def alone(self, problem: TensorProblem, options: Options) -> Descent:
         """Begin a run of one problem."""

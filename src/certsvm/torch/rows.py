@@ -100,7 +100,7 @@ class TensorRows:
             self._move(memory)
         self.squared_norms = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
         for part, rows in self._read() if self._has_kernels else self.wide():
-            norms = kernels.squared_norms(rows) if self._has_kernels else (rows * rows).sum(1)
+            norms = kernels.products(rows) if self._has_kernels else (rows * rows).sum(1)
             self.squared_norms[part] = norms
         self.squared_norms += self.intercept_scaling**2
         self._refuse_non_finite()
