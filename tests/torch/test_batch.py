@@ -111,8 +111,8 @@ def test_classes_share_passes(monkeypatch: pytest.MonkeyPatch) -> None:
         read.clear()
         monkeypatch.setattr(source_module, "free_memory", lambda device, room=room: room)
         agrees(LinearSVC(tol=1e-2).fit(device(X), y), X, y)
-        # Or the Gram matrix. In half precision, W is multiplied in two pieces.
-        assert max(n for n in read if n != 21) == most * (2 if DEVICE == "cuda" else 1)
+        # Or the Gram matrix, perhaps padded. In half precision, W is multiplied in two pieces.
+        assert max(n for n in read if n not in (21, 24)) == most * (2 if DEVICE == "cuda" else 1)
 
 
 def test_rows_that_stay_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
