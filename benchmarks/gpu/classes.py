@@ -92,7 +92,7 @@ def phases(fit: Callable[[], Any], n_rows: int) -> str:
         return found
 
     undo = [
-        spans.timed(rounds.Spectrum, "of", "spectrum"),
+        spans.timed(batch, "spectrum", "spectrum"),
         spans.timed(rounds.FastRows, "__init__", "copy"),
         spans.timed(rounds.Rounds, "_evaluate", "gradients"),
         spans.timed(rounds.Rounds, "_gathered", "gathering"),

@@ -9,7 +9,7 @@ samples of them, with C raised in proportion.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Start
 from certsvm.solvers.second_order.schedule import FIRST_SIGMA
 from certsvm.torch import kernels
-from certsvm.torch.rounds import Answers, FastRows, Rounds, Spectrum
+from certsvm.torch.rounds import Answers, FastRows, Rounds, spectrum
 from certsvm.torch.rows import TensorRows
 
 # A sample has this share of the rows, but at least so many per column. Samples pay if a round on
@@ -61,7 +61,7 @@ class Evidence(NamedTuple):
 
 
 def evidence(
-    rows: TensorRows, loss: Loss, problems: kernels.Problems, W: Tensor, *, keep_alpha: bool = False
+    rows: TensorRows, loss: Any, problems: kernels.Problems, W: Tensor, *, keep_alpha: bool = False
 ) -> list[Evidence]:
     """J at the rows w_j of W, and the dual points alpha_j(w_j), of the problems.
 
@@ -70,7 +70,7 @@ def evidence(
     of ``product_error``. An entry of sum_k alpha_jk y_jk goes through one addition for each row of
     a tile and one for each tile, at most.
     """
-    d, rho, formulas = rows.n_columns, rows.intercept_scaling, _formulas(loss)
+    d, rho = rows.n_columns, rows.intercept_scaling
     on_host = W.cpu().numpy()
     errors = [product_error(w) for w in on_host]
     largest = (rows.dimension + 2.0) * rows.longest
@@ -90,7 +90,7 @@ def evidence(
         if rho > 0.0:
             margins += rho * W[:, -1:]
         _, alpha, sums = kernels.smoothed_alpha(
-            loss, signs * margins, formulas.smoothing_centre(C, s), s, None,
+            loss, signs * margins, loss.smoothing_centre(C, s), s, None,
             rows.product_roundings[part], sigma, C, slack,
         )  # fmt: skip
         if keep_alpha:
@@ -114,11 +114,6 @@ def evidence(
         row_sums = RowSums(v, (sums,), path, additions, loss.largest_multiple)
         proved.append(Evidence(w, primal, row_sums.point("multipliers", alpha_of)))
     return proved
-
-
-def _formulas(loss: Any) -> Any:
-    """The loss, whose formulas take tensors as they take arrays."""
-    return loss
 
 
 class Batch:
@@ -163,7 +158,7 @@ class Batch:
             return
         self._begun, self._options, n = True, options, len(self.left)
         self._fast = rows = FastRows(self._rows)
-        self._spectrum = Spectrum.of(rows)
+        self._spectrum = spectrum(rows)
         W = torch.zeros((n, rows.dimension), device=rows.device)
         self._answers = Answers(W, np.full(n, FIRST_SIGMA), np.full(n, math.inf))
         self._aims = np.full(n, max(_AIM * options.target, _FLOOR[rows.dtype]))
@@ -225,21 +220,26 @@ class Batch:
 class BatchRun(Run):
     """The run of one problem: with those of its batch, and at last alone, if these cannot finish.
 
-    ``alone`` begins its own run at a start.
+    ``start_alone`` begins its own run at a start.
     """
 
     computes_primal = True
-    _alone: Any
 
-    def __init__(self, batch: Batch, number: int, alone: Any) -> None:
-        self._batch, self._number, self._start_alone = batch, number, alone
-        self._seen, self._alone = 0, None
+    def __init__(self, batch: Batch, number: int, start_alone: Callable[[Start], Any]) -> None:
+        self._batch, self._number, self._start_alone, self._seen = batch, number, start_alone, 0
+        # Its own run.
+        self._alone: Any = None
+
+    @property
+    def _proved(self) -> Evidence:
+        evidence: Evidence = self._batch.evidence[self._number]
+        return evidence
 
     def epoch(self) -> Epoch:
         """One epoch of all problems, or those already made; or a step alone."""
-        batch, i = self._batch, self._number
+        batch = self._batch
         if self._alone is None and self._seen == batch.epochs:
-            if batch.left[i]:
+            if batch.left[self._number]:
                 self._alone = self._start_alone(self.warm_start())
             else:
                 batch.advance()
@@ -247,32 +247,23 @@ class BatchRun(Run):
             epoch: Epoch = self._alone.epoch()
             return replace(epoch, epochs=epoch.epochs + self._seen)
         self._seen = batch.epochs
-        return Epoch(self._seen, primal_estimate=batch.evidence[i].primal.value)
+        return Epoch(self._seen, primal_estimate=self._proved.primal.value)
 
     def candidates(self) -> Iterator[Vector]:
         """The best w."""
         yield self.primal()[0]
 
-    def primal(self) -> tuple[Vector, Bound]:
+    def primal(self) -> Any:
         """The last w, and J there."""
-        if self._alone is not None:
-            answer: tuple[Vector, Bound] = self._alone.primal()
-            return answer
-        proved: Evidence = self._batch.evidence[self._number]
-        return proved.w, proved.primal
+        return self._alone.primal() if self._alone else (self._proved.w, self._proved.primal)
 
-    def dual(self) -> DualPoint:
+    def dual(self) -> Any:
         """The last alpha."""
-        point: DualPoint = (
-            self._batch.evidence[self._number].point if self._alone is None else self._alone.dual()
-        )
-        return point
+        return self._alone.dual() if self._alone else self._proved.point
 
-    def warm_start(self) -> Start:
+    def warm_start(self) -> Any:
         """Where the problem is."""
-        if self._alone is not None:
-            start: Start = self._alone.warm_start()
-            return start
-        i = self._number
-        sigma = float(self._batch.sigma[i])
-        return Start(self._batch.evidence[i].w, self._seen, smoothing=sigma)
+        if self._alone:
+            return self._alone.warm_start()
+        sigma = float(self._batch.sigma[self._number])
+        return Start(self._proved.w, self._seen, smoothing=sigma)

@@ -45,16 +45,22 @@ def usable(tensor: Tensor) -> bool:
     return triton is not None and tensor.is_cuda and tensor.stride(-1) == 1
 
 
+def _launch(kernel: Any, grid: tuple[int, ...], *given: Any, **options: Any) -> None:
+    """Launch a kernel on the device of the first tensor."""
+    with torch.cuda.device(given[0].device):
+        kernel[grid](*given, **options)
+
+
 def products(X: Tensor, v: Tensor | None = None) -> Tensor:
     """x_k.v for all rows, of a vector in float64; without it, x_k.x_k."""
     n, d = X.shape
     out = torch.empty(n, dtype=torch.float64, device=X.device)
     rows, columns, warps = _PRODUCT_TILE
-    with torch.cuda.device(X.device):
-        _products[(triton.cdiv(n, rows),)](
-            X, X if v is None else v.contiguous(), out, n, d, X.stride(0), SQUARES=v is None,
-            ROWS=rows, COLUMNS=columns, num_warps=warps,
-        )  # fmt: skip
+    _launch(
+        _products, (triton.cdiv(n, rows),),
+        X, X if v is None else v.contiguous(), out, n, d, X.stride(0), SQUARES=v is None,
+        ROWS=rows, COLUMNS=columns, num_warps=warps,
+    )  # fmt: skip
     return out
 
 
@@ -65,11 +71,11 @@ def sums(X: Tensor, weights: Tensor) -> Tensor:
     rows, columns, warps = _SUM_TILES[count]
     parts, per_part = _cut(n, X.device, rows)
     out = torch.empty((parts, count, d), dtype=torch.float64, device=X.device)
-    with torch.cuda.device(X.device):
-        _sums[(parts, triton.cdiv(d, columns))](
-            X, weights.contiguous(), out, n, d, X.stride(0), per_part, count, VECTORS=count,
-            ROWS=rows, COLUMNS=columns, num_warps=warps,
-        )  # fmt: skip
+    _launch(
+        _sums, (parts, triton.cdiv(d, columns)),
+        X, weights.contiguous(), out, n, d, X.stride(0), per_part, count, VECTORS=count,
+        ROWS=rows, COLUMNS=columns, num_warps=warps,
+    )  # fmt: skip
     return out.sum(0)
 
 
@@ -145,13 +151,13 @@ def smoothed_alpha(
     unclipped, alpha = torch.empty_like(margins), torch.empty_like(margins)
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, 2 + 3 * sides), dtype=torch.float64, device=margins.device)
-    with torch.cuda.device(margins.device):
-        _smoothed_alpha[(parts,)](
-            margins, alpha_hat, margins if weights is None else weights,
-            margins if signs is None else signs.contiguous(), sizes, unclipped, alpha, out,
-            _doubles(margins, *_line(loss, sigma, C), slack), n, SQUARED=loss.is_smooth,
-            WEIGHTED=weights is not None, SIDES=sides, ROWS=_ROWS, num_warps=_WARPS,
-        )  # fmt: skip
+    _launch(
+        _smoothed_alpha, (parts,),
+        margins, alpha_hat, margins if weights is None else weights,
+        margins if signs is None else signs.contiguous(), sizes, unclipped, alpha, out,
+        _doubles(margins, *_line(loss, sigma, C), slack), n, SQUARED=loss.is_smooth,
+        WEIGHTED=weights is not None, SIDES=sides, ROWS=_ROWS, num_warps=_WARPS,
+    )  # fmt: skip
     return unclipped, alpha, out.sum(0)
 
 
@@ -273,11 +279,11 @@ def respond(
     signed = torch.empty((k, n), dtype=dtype, device=products.device)
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, 3, k), dtype=torch.float32, device=products.device)
-    with torch.cuda.device(products.device):
-        _respond[(k, parts)](
-            *_given(problems, products), products, unit, short, short.stride(0), signed, out, n, k,
-            PIECES=len(products) // k, **_kind(problems),
-        )  # fmt: skip
+    _launch(
+        _respond, (k, parts),
+        *_given(problems, products), products, unit, short, short.stride(0), signed, out, n, k,
+        PIECES=len(products) // k, **_kind(problems),
+    )  # fmt: skip
     return signed, out.sum(0, dtype=torch.float64)
 
 
@@ -288,11 +294,11 @@ def masked(problems: Problems, products: Tensor, short: Tensor, dtype: torch.dty
         return (products * (problems.is_free(short) * s)).to(dtype)
     k, n = products.shape
     out = torch.empty((k, n), dtype=dtype, device=products.device)
-    with torch.cuda.device(products.device):
-        _masked[(k, triton.cdiv(n, _ROWS))](
-            *_given(problems, products), products, short, short.stride(0), out, n,
-            **_kind(problems),
-        )  # fmt: skip
+    _launch(
+        _masked, (k, triton.cdiv(n, _ROWS)),
+        *_given(problems, products), products, short, short.stride(0), out, n,
+        **_kind(problems),
+    )  # fmt: skip
     return out
 
 
@@ -313,11 +319,11 @@ def falls(
         return torch.stack(sums).double()
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, len(steps), k), dtype=torch.float32, device=products.device)
-    with torch.cuda.device(products.device):
-        _falls[(k, parts)](
-            *_given(problems, products), products, units, short, short.stride(0), steps, out, n, k,
-            len(steps), **_kind(problems),
-        )  # fmt: skip
+    _launch(
+        _falls, (k, parts),
+        *_given(problems, products), products, units, short, short.stride(0), steps, out, n, k,
+        len(steps), **_kind(problems),
+    )  # fmt: skip
     return out.sum(0, dtype=torch.float64)
 
 
@@ -325,8 +331,8 @@ def _given(problems: Problems, like: Tensor) -> tuple[Any, ...]:
     """What kernels take of problems; anything for what is not used."""
     codes, weights = problems.codes, like if problems.weights is None else problems.weights
     factors = like if problems.factors is None else problems.factors
-    of_rows = (codes, codes.stride(0), weights, weights.stride(0))
-    return *of_rows, problems.column, problems.positive, problems.fold, factors, problems.sigma
+    sides = (codes, codes.stride(0), problems.column, problems.positive)
+    return problems.sigma, sides, (weights, weights.stride(0), problems.fold, factors)
 
 
 def _kind(problems: Problems) -> dict[str, Any]:
@@ -361,12 +367,12 @@ def clipped_sums(
     weights = None if weights is None else weights.contiguous()
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, len(steps)), dtype=torch.float64, device=unclipped.device)
-    with torch.cuda.device(unclipped.device):
-        _clipped_sums[(parts,)](
-            unclipped, along, unclipped if weights is None else weights, steps, out,
-            _doubles(unclipped, *_line(loss, sigma, C)), n, len(steps),
-            WEIGHTED=weights is not None, ROWS=_ROWS, num_warps=_WARPS,
-        )  # fmt: skip
+    _launch(
+        _clipped_sums, (parts,),
+        unclipped, along, unclipped if weights is None else weights, steps, out,
+        _doubles(unclipped, *_line(loss, sigma, C)), n, len(steps),
+        WEIGHTED=weights is not None, ROWS=_ROWS, num_warps=_WARPS,
+    )  # fmt: skip
     return out.sum(0)
 
 
@@ -511,9 +517,11 @@ if triton is not None:
 
     @triton.jit
     def _weight(
-        codes, codes_stride, weights, weights_stride, column, positive, fold, factors, i, rows,
-        inside, WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
+        sides, of_rows, i, rows, inside,
+        WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
+        codes, codes_stride, column, positive = sides
+        weights, weights_stride, fold, factors = of_rows
         of_column = codes + tl.load(column + i).to(tl.int64) * codes_stride
         mine = tl.load(of_column + rows, mask=inside, other=-1) == tl.load(positive + i)
         s = tl.where(inside, tl.full((ROWS,), 1.0, tl.float32), 0.0)
@@ -526,18 +534,14 @@ if triton is not None:
 
     @triton.jit
     def _respond(
-        codes, codes_stride, weights, weights_stride, column, positive, fold, factors, sigma,
-        products, unit, short, stride, signed, out, n, k,
+        sigma, sides, of_rows, products, unit, short, stride, signed, out, n, k,
         PIECES: tl.constexpr, SQUARED: tl.constexpr, WEIGHTED: tl.constexpr,
         FACTORS: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
         i, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
         rows = part * ROWS + tl.arange(0, ROWS)
         inside = rows < n
-        mine, s = _weight(
-            codes, codes_stride, weights, weights_stride, column, positive, fold, factors, i, rows,
-            inside, WEIGHTED, FACTORS, ROWS,
-        )  # fmt: skip
+        mine, s = _weight(sides, of_rows, i, rows, inside, WEIGHTED, FACTORS, ROWS)
         slope = tl.load(sigma + i)
         value = tl.load(products + i * n + rows, mask=inside, other=0.0)
         if PIECES == 2:
@@ -560,17 +564,13 @@ if triton is not None:
 
     @triton.jit
     def _masked(
-        codes, codes_stride, weights, weights_stride, column, positive, fold, factors, sigma,
-        products, short, stride, out, n,
+        sigma, sides, of_rows, products, short, stride, out, n,
         SQUARED: tl.constexpr, WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
         i, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
         rows = part * ROWS + tl.arange(0, ROWS)
         inside = rows < n
-        _, s = _weight(
-            codes, codes_stride, weights, weights_stride, column, positive, fold, factors, i, rows,
-            inside, WEIGHTED, FACTORS, ROWS,
-        )  # fmt: skip
+        _, s = _weight(sides, of_rows, i, rows, inside, WEIGHTED, FACTORS, ROWS)
         lack = tl.load(short + i * stride + rows, mask=inside, other=0.0).to(tl.float32)
         value = tl.load(products + i * n + rows, mask=inside, other=0.0)
         free = _free(lack, tl.load(sigma + i), SQUARED)
@@ -578,17 +578,13 @@ if triton is not None:
 
     @triton.jit
     def _falls(
-        codes, codes_stride, weights, weights_stride, column, positive, fold, factors, sigma,
-        products, units, short, stride, steps, out, n, k, n_steps,
+        sigma, sides, of_rows, products, units, short, stride, steps, out, n, k, n_steps,
         SQUARED: tl.constexpr, WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
         i, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
         rows = part * ROWS + tl.arange(0, ROWS)
         inside = rows < n
-        mine, s = _weight(
-            codes, codes_stride, weights, weights_stride, column, positive, fold, factors, i, rows,
-            inside, WEIGHTED, FACTORS, ROWS,
-        )  # fmt: skip
+        mine, s = _weight(sides, of_rows, i, rows, inside, WEIGHTED, FACTORS, ROWS)
         slope = tl.load(sigma + i)
         lack = tl.load(short + i * stride + rows, mask=inside, other=0.0).to(tl.float32)
         value = tl.load(products + i * n + rows, mask=inside, other=0.0) * tl.load(units + i)

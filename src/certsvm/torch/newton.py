@@ -5,9 +5,8 @@ Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k loss(w.y_k)
 by the method that ``solvers.second_order.schedule`` explains, as ``solvers.newton`` does in memory.
 The time goes elsewhere on a GPU, so the computations differ:
 
-* A step reads the rows for the products with the direction and, as long as many of the alpha
-  change, for sum_k alpha_k y_k. Both are in float64, which costs nothing (``kernels``), and give J
-  and L with their rounding.
+* A step reads the rows for the products with the direction and for sum_k alpha_k y_k. Both are in
+  float64, which costs nothing (``kernels``), and give J and L with their rounding.
 * Gram matrices of free support vectors are computed from rows rounded to bfloat16, on tensor cores.
   If the slopes along a direction show that it was inaccurate, they are computed in float64 from
   then on.
@@ -16,8 +15,8 @@ The time goes elsewhere on a GPU, so the computations differ:
 * Several problems are trained together first (``batch``).
 
 Each step waits for the device twice: for the slopes along the direction, and for the sums of a
-step. Where rows are many, it also waits for the free support vectors and for the rows whose alpha
-has changed, to read no others; where they are few, reading all of them takes less than a wait.
+step. Where rows are many, it also waits for the positions of the free support vectors, to read no
+others for the Gram matrix.
 
 Given:      C, s, the rows in tensors; at most ``max_size`` columns.
 Result:     w, and alpha(w).
@@ -50,8 +49,6 @@ from certsvm.torch import kernels
 from certsvm.torch.batch import BatchRun
 from certsvm.torch.problems import TensorProblem
 
-# Up to this share of rows with a changed alpha, sum_k alpha_k y_k is updated, not recomputed.
-_FEW_CHANGES = 0.1
 # The unit of steps below which the line search ends.
 _LEAST_UNIT = 1e-20
 # Tolerated distance of the minimum along a direction from a step of one.
@@ -138,13 +135,12 @@ class Descent(Run):
 
     computes_primal = True
     answer: Answer
-    # At the present w: the error of the products with the signed rows, alpha before clipping and
-    # after, its sums over rows, the gradient.
+    # At the present w: the products with the signed rows, their error, alpha before clipping and
+    # after, the gradient.
     _margins: Tensor
     _error: float
     _unclipped: Tensor
     _alpha: Tensor
-    _totals: Tensor
     _gradient: Vector
 
     def __init__(
@@ -162,10 +158,6 @@ class Descent(Run):
         formulas: Any = problem.loss
         weights = torch.ones((), **like) if problem.row_weights is None else problem.row_weights
         self._box = formulas.box_end(problem.C, weights)
-        # If the intercept is free: which rows are of which label, first those of +1.
-        self._sides: Tensor | None = None
-        if problem.free_intercept:
-            self._sides = torch.stack([self._signs > 0, self._signs < 0])
         self.w = np.zeros(rows.dimension) if beginning.w is None else beginning.w
         if beginning.alpha is None:
             self._alpha_hat = torch.zeros(problem.n_rows, **like)
@@ -173,10 +165,6 @@ class Descent(Run):
                 self._alpha_hat += formulas.smoothing_centre(problem.C, weights)
         else:
             self._alpha_hat = torch.minimum(beginning.alpha.clamp(min=0.0), self._box)
-        # The alpha whose sums over the rows are known, and its dual points: one for all rows or, if
-        # the intercept is free, one for those of either label; and what they make.
-        self._summed_alpha = self._alpha_hat
-        self._points: tuple[duals.DualPoint, ...] = ()
         self._point: duals.DualPoint | None = None
         self._compute_margins()
         self._evaluate()
@@ -331,30 +319,15 @@ class Descent(Run):
 
     def _evaluate_margins(self) -> None:
         """Compute alpha(w), its dual point and J from the present products."""
-        rows = self.problem.rows
         self._unclipped, self._alpha, numbers = self._alpha_at(self._margins, self._error)
-        n_changed: int | None = None
-        which = None
-        if not (rows.is_small or self._must_recompute(0)):
-            change = self._alpha - self._summed_alpha
-            which = change.nonzero()[:, 0]
-        if which is None or self._must_recompute(len(which)):
-            self._totals = rows.sums(self._of_sides(self._signs * self._alpha))
-        else:
-            n_changed = len(which)
-            moved = self._of_sides(self._signs[which] * change[which], which)
-            self._totals = self._totals + rows.sums_of(which, moved)
-            _of_each_side(numbers)[:, 2] = moved.abs() @ self._sizes[which]
-        self._summed_alpha = self._alpha
-        on_host = torch.cat([numbers, self._totals.flatten()]).cpu().numpy()
-        self._offer(n_changed, *np.split(on_host, [len(numbers)]))
-
-    def _of_sides(self, values: Tensor, which: Tensor | None = None) -> Tensor:
-        """Values of all rows, or those ``which``, in a row for each dual point, else zero."""
-        if self._sides is None:
-            return values[None]
-        sides = self._sides if which is None else self._sides[:, which]
-        return torch.where(sides, values, 0.0)
+        signed = self._signs * self._alpha
+        of_sides = signed[None]
+        if self.problem.free_intercept:
+            # A row for each dual point: those of the rows of either label, +1 first.
+            of_sides = torch.stack([signed.clamp(min=0.0), signed.clamp(max=0.0)])
+        totals = self.problem.rows.sums(of_sides)
+        on_host = torch.cat([numbers, totals.flatten()]).cpu().numpy()
+        self._offer(*np.split(on_host, [len(numbers)]))
 
     def _alpha_at(self, margins: Tensor, error: float) -> tuple[Tensor, Tensor, Tensor]:
         problem = self.problem
@@ -364,30 +337,14 @@ class Descent(Run):
             rounding.rounding_slack(error, problem.largest_rounding),
         )  # fmt: skip
 
-    def _must_recompute(self, n_changed: int) -> bool:
-        """Whether sum_k alpha_k y_k is to be recomputed, not updated."""
-        length = rounding.length(self.w)
-        return (
-            not self._points
-            or n_changed > _FEW_CHANGES * self.problem.m
-            or schedule.too_rounded(sum(p.w_rounding for p in self._points) * length, self.best)
-        )
-
-    def _offer(self, n_changed: int | None, numbers: Vector, totals: Vector) -> None:
-        """Bounds from the sums of an evaluation.
-
-        The totals sum_k alpha_k y_k are recomputed if ``n_changed`` is None, and otherwise updated
-        for so many changed alpha.
-        """
+    def _offer(self, numbers: Vector, totals: Vector) -> None:
+        """Bounds from the sums of an evaluation."""
         problem, w, alpha, signs = self.problem, self.w, self._alpha, self._signs
-        sides = _of_each_side(numbers)
+        sides = numbers[2:].reshape(-1, 3)
         totals = totals.reshape(len(sides), -1)
         self._gradient = directions.gradient_at(problem, w, totals.sum(0))
         self._primal = _primal(problem, numbers, w, self._error)
-        self._points = tuple(
-            self._point_of(i, n_changed, side, v)
-            for i, (side, v) in enumerate(zip(sides, totals, strict=True))
-        )
+        points = [self._point_of(*of_side) for of_side in zip(sides, totals, strict=True)]
 
         def kept_alpha(positive: float = 1.0, negative: float = 1.0) -> Vector:
             factors = torch.where(signs > 0, alpha.new_tensor(positive), negative)
@@ -395,10 +352,9 @@ class Descent(Run):
             return on_host
 
         if problem.free_intercept:
-            positive_rows, negative_rows = self._points
-            point = duals.balanced_point(positive_rows, negative_rows, kept_alpha)
+            point = duals.balanced_point(points[0], points[1], kept_alpha)
         else:
-            point = replace(self._points[0], alpha=kept_alpha)
+            point = replace(points[0], alpha=kept_alpha)
         if not self._keep_alpha:
             point = replace(point, alpha=None)
         first, self._point = self._point is None, point
@@ -410,30 +366,20 @@ class Descent(Run):
             self.answer = replace(self.answer, point=point, alpha=alpha)
         self._offer_primal(w, self._primal)
 
-    def _point_of(
-        self, i: int, n_changed: int | None, numbers: Vector, v: Vector
-    ) -> duals.DualPoint:
-        """The i-th dual point, given the sums over its rows."""
+    def _point_of(self, numbers: Vector, v: Vector) -> duals.DualPoint:
+        """The dual point of some rows, given the sums over them."""
         problem = self.problem
         alpha_sum, penalty, path = numbers.tolist()
         additions = kernels.additions_in_parts(problem.n_rows)
         sums = duals.sums_in_any_order(alpha_sum, penalty, additions)
-        # The sum was weighted by (n_k + 2) |y_k|.
+        # The path was weighted by (n_k + 2) |y_k|.
         path /= problem.dimension + 2.0
-        if n_changed is None:
-            most = problem.loss.largest_multiple
-            of_rows = duals.RowSums(v, (sums,), path, problem.rows.additions, most)
-            return of_rows.point("multipliers")
-        return duals.moved_sum_point(self._points[i], v, sums, 2 * n_changed, path)
+        most, additions = problem.loss.largest_multiple, problem.rows.additions
+        return duals.RowSums(v, (sums,), path, additions, most).point("multipliers")
 
     def _offer_primal(self, w: Vector, bound: Bound) -> None:
         if bound.high < self.answer.primal.high:
             self.answer = replace(self.answer, w=w, primal=bound)
-
-
-def _of_each_side(numbers: Any) -> Any:
-    """The sums of ``kernels.smoothed_alpha`` that make dual points, in a row for each."""
-    return numbers[2:].reshape(-1, 3)
 
 
 def _primal(problem: TensorProblem, numbers: Vector, w: Vector, error: float) -> Bound:

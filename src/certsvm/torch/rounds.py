@@ -112,15 +112,6 @@ class FastRows:
             part = slice(first, min(first + size, self.n_rows))
             yield part, self.X[part]
 
-    def gram(self) -> Tensor:
-        """The sum of x_k x_k' over all rows, in single precision."""
-        total = torch.zeros(
-            (self.dimension, self.dimension), dtype=torch.float32, device=self.device
-        )
-        for _, tile in self.tiles(2**17):
-            total += kernels.product(tile.T, tile)
-        return total
-
 
 class Answers(NamedTuple):
     """Where each problem of a run is, in the units of ``FastRows``, and its relative gap there."""
@@ -140,17 +131,13 @@ class Answers(NamedTuple):
         self.sigma[which], self.gaps[which] = others.sigma, others.gaps
 
 
-class Spectrum(NamedTuple):
-    """The eigenvectors of the mean of x_k x_k', as columns, and its eigenvalues."""
-
-    vectors: Tensor
-    values: Tensor
-
-    @classmethod
-    def of(cls, rows: FastRows) -> Spectrum:
-        """That of the rows."""
-        values, vectors = torch.linalg.eigh(rows.gram() / rows.n_rows)
-        return cls(vectors, values.clamp(min=0.0))
+def spectrum(rows: FastRows) -> tuple[Tensor, Tensor]:
+    """The eigenvalues of the mean of x_k x_k', and its eigenvectors, as columns."""
+    total = torch.zeros((rows.dimension, rows.dimension), device=rows.device)
+    for _, tile in rows.tiles(2**17):
+        total += kernels.product(tile.T, tile)
+    values, vectors = torch.linalg.eigh(total / rows.n_rows)
+    return values.clamp(min=0.0), vectors
 
 
 class Point(NamedTuple):
@@ -199,17 +186,17 @@ class Rounds:
         The problems on all rows, in float64.
     rows : FastRows
         The rows, or a sample of them.
-    spectrum : Spectrum
+    spectrum : tuple of Tensor
         Theirs, about.
     which : Tensor, default=None
         The sample, for which C is raised in proportion; None means all rows.
     """
 
     def __init__(
-        self, problems: kernels.Problems, rows: FastRows, spectrum: Spectrum,
+        self, problems: kernels.Problems, rows: FastRows, spectrum: tuple[Tensor, Tensor],
         which: Tensor | None = None,
     ) -> None:  # fmt: skip
-        self._rows, self._spectrum = rows, spectrum
+        self._rows, (self._values, self._vectors) = rows, spectrum
         codes, weights, factors = problems.codes, problems.weights, problems.factors
         C = problems.C * rows.unit**2
         if which is not None:
@@ -314,7 +301,7 @@ class Rounds:
             sums += of_tile
         v *= C[:, None]
         point = Point(problems, W - v, short, W, sums)
-        of_free = (point.curvature * sums[2].float())[:, None] * self._spectrum.values
+        of_free = (point.curvature * sums[2].float())[:, None] * self._values
         inverse, gradient = 1.0 / (1.0 + of_free), point.gradient
         squares = [(a * b).sum(1) for a, b in ((W, W), (v, v), (gradient, gradient))]
         expected = 0.5 * (gradient * self._precondition(gradient, inverse)).sum(1)
@@ -326,7 +313,7 @@ class Rounds:
         return max(1, _TILE[self._rows.device.type] // n_problems // 64) * 64
 
     def _precondition(self, R: Tensor, inverse: Tensor) -> Tensor:
-        U = self._spectrum.vectors
+        U = self._vectors
         return ((R @ U) * inverse) @ U.T
 
     def _direction(self, at: Point, steps: int, free_weight: float) -> tuple[Tensor, Tensor]:

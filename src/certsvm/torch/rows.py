@@ -178,18 +178,6 @@ class TensorRows:
     def _has_kernels(self) -> bool:
         return kernels.usable(self.X[:1].to(self.device))
 
-    def sums_of(self, which: Tensor, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, rho] over the rows ``which`` (ascending), for vectors a of weights."""
-        total = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
-        inner = total[:, : self.n_columns]
-        for first in range(0, len(which), GATHERED):
-            now = slice(first, first + GATHERED)
-            rows, a = self.gathered(which[now]), weights[:, now]
-            inner += kernels.sums(rows, a) if self._has_kernels else a @ rows.double()
-        if self.intercept_scaling > 0:
-            total[:, -1] = self.intercept_scaling * weights.sum(1)
-        return total
-
     @property
     def largest_sample(self) -> int:
         """The most rows that may be copied to the device: those of a block."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -171,37 +171,21 @@ class TensorSource(Source):
 
     def _sizes(self, i: int) -> Sizes:
         """The sizes of the i-th problem."""
-        if self.multilabel:
+        positive, others = self.side_factors(i)
+        if 0.0 in (positive, others):
             return sizes_of(self.rows, self._weights_in(i))
-        n_active, least, most = (of_codes[self._numbers] for of_codes in self._by_code)
-        factors = self.factors_in(i)
-        used = (factors > 0.0) & (n_active > 0)
-        weight_sum = float((factors * self.totals)[used].sum())
-        return Sizes(
-            n_rows=self.n_rows,
-            n_columns=self.n_columns,
-            intercept_scaling=self.intercept_scaling,
-            m=int(n_active[used].sum()),
-            weight_sum=upper_sum(weight_sum, self.n_rows + 2),
-            smallest_weight=float((factors * least).min(where=used, initial=math.inf)),
-            largest_weight=float((factors * most).max(where=used, initial=0.0)),
-            R=self.rows.longest,
-        )
+        whole, own = self._whole, float(self.totals[self.positive[i]])
+        weight_sum = positive * own + others * max(whole.weight_sum - own, 0.0)
+        return replace(
+            whole, weight_sum=upper_sum(weight_sum, self.n_rows + 6),
+            smallest_weight=whole.smallest_weight * min(positive, others),
+            largest_weight=whole.largest_weight * max(positive, others),
+        )  # fmt: skip
 
     @cached_property
-    def _by_code(self) -> tuple[NDArray[np.int64], Vector, Vector]:
-        """The number of rows of positive weight with each code, and their extreme weights."""
-        weights, codes = self._sample_weight, self._codes[0].long()
-        n = int(codes.max()) + 1
-        if weights is None:
-            return codes.bincount().cpu().numpy(), np.ones(n), np.ones(n)
-        active = weights > 0.0
-        weights, codes = weights[active], codes[active]
-        least = torch.full((n,), math.inf, dtype=torch.float64, device=codes.device)
-        least.scatter_reduce_(0, codes, weights, "amin")
-        most = torch.zeros_like(least).scatter_reduce_(0, codes, weights, "amax")
-        n_active = codes.bincount(minlength=n).cpu().numpy()
-        return n_active, least.cpu().numpy(), most.cpu().numpy()
+    def _whole(self) -> Sizes:
+        """The sizes without factors of classes."""
+        return sizes_of(self.rows, self._sample_weight)
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Release the memory of a batch after its last problem."""
