@@ -43,6 +43,7 @@ CASES = {
     "thousand, other": Case(1_281_167, 1024, 1000, clustered=False, tols=(1e-2,)),
     "ten": Case(1_000_000, 1024, 10, torch.float32, clustered=False, tols=(1e-3,)),
     "ten, clusters": Case(1_000_000, 1024, 10, tols=(1e-3,)),
+    "small": Case(581_012, 54, 2, torch.float32, clustered=False, tols=(1e-2, 1e-5)),
     "one": Case(1_000_000, 1024, 2, torch.float32, clustered=False, tols=(1e-5,)),
 }
 

@@ -98,7 +98,7 @@ def test_rows_of_any_length(scale: float) -> None:
 
 
 def test_classes_share_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = clustered(2000, 20, 12)
+    X, y = clustered(2000, 28, 12)
     read: list[int] = []
     product = rounds_module.kernels.product
 
@@ -112,7 +112,7 @@ def test_classes_share_passes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(source_module, "free_memory", lambda device, room=room: room)
         agrees(LinearSVC(tol=1e-2).fit(device(X), y), X, y)
         # Or the Gram matrix, perhaps padded. In half precision, W is multiplied in two pieces.
-        assert max(n for n in read if n not in (21, 24)) == most * (2 if DEVICE == "cuda" else 1)
+        assert max(n for n in read if n not in (29, 32)) == most * (2 if DEVICE == "cuda" else 1)
 
 
 def test_rows_that_stay_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Start
 from certsvm.solvers.second_order.schedule import FIRST_SIGMA
 from certsvm.torch import kernels
-from certsvm.torch.rounds import Answers, FastRows, Rounds, spectrum
+from certsvm.torch.rounds import FAR, Answers, FastRows, Rounds, spectrum
 from certsvm.torch.rows import TensorRows
 
 # A sample has this share of the rows, but at least so many per column. Samples pay if a round on
@@ -189,7 +189,7 @@ class Batch:
         for i, of_problem in zip(pending.tolist(), proved, strict=True):
             self.evidence[i] = of_problem
         self._proved_gaps[pending] = gaps
-        self.left[pending] = hopeless | (gaps <= target)
+        self.left[pending] = hopeless | (gaps > FAR) | (gaps <= target)
         self.epochs += 1
 
     @property
@@ -225,7 +225,9 @@ class BatchRun(Run):
 
     computes_primal = True
 
-    def __init__(self, batch: Batch, number: int, start_alone: Callable[[Start], Any]) -> None:
+    def __init__(
+        self, batch: Batch, number: int, start_alone: Callable[[Start | None], Any]
+    ) -> None:
         self._batch, self._number, self._start_alone, self._seen = batch, number, start_alone, 0
         # Its own run.
         self._alone: Any = None
@@ -240,7 +242,9 @@ class BatchRun(Run):
         batch = self._batch
         if self._alone is None and self._seen == batch.epochs:
             if batch.left[self._number]:
-                self._alone = self._start_alone(self.warm_start())
+                # A w that is far off is a worse start than zero.
+                far = self._proved.gap > FAR
+                self._alone = self._start_alone(None if far else self.warm_start())
             else:
                 batch.advance()
         if self._alone is not None:

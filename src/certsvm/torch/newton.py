@@ -88,7 +88,7 @@ class TensorNewton(Solver):
             return self.alone(tensors, options)
         tensors.batch.begin(options, samples=self.samples)
 
-        def alone(start: Start) -> Descent:
+        def alone(start: Start | None) -> Descent:
             return self.alone(tensors, replace(options, start=start))
 
         return BatchRun(tensors.batch, tensors.number, alone)

@@ -53,6 +53,9 @@ _FIRST_STEPS, _MOST_STEPS, _MOST_PASSES, _ENOUGH, _TOO_LITTLE = 1, 48, 8, 0.02, 
 # Free rows are gathered if there are so many times more rows, and if copies of all of them take no
 # more than this share of the free memory.
 _WORTH_GATHERING, _GATHERED = 8, 0.05
+# After so many rounds, problems beyond this relative gap leave: smoothing about the middle of the
+# box does not suit classes that are nearly separable, if C is large.
+_PATIENCE, FAR = 12, 1.0
 # The share of the free memory that a copy of the rows may take.
 _COPY = 0.4
 # Numbers of preconditioned systems below which a residual is zero.
@@ -224,7 +227,7 @@ class Rounds:
         active, W, sigma, steps = np.arange(n), begin.W, begin.sigma.copy(), _FIRST_STEPS
         # What the last steps left of residuals.
         left = torch.zeros(n, device=device)
-        for _ in range(rounds):
+        for i in range(rounds):
             require_time()
             problems = problems._replace(sigma=torch.as_tensor(sigma, device=device).float())
             at = self._evaluate(problems, W)
@@ -233,6 +236,8 @@ class Rounds:
             better = (gaps < best.gaps[active]).nonzero()[0]
             best.put(active[better], Answers(W, sigma, gaps).at(better))
             stay = (best.gaps[active] > tol[active]) & np.isfinite(on_host).all(0)
+            if i >= _PATIENCE:
+                stay &= best.gaps[active] <= FAR
             if not stay.any():
                 break
             if not stay.all():
