@@ -51,8 +51,9 @@ _STEPS = (0.0, 0.02, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 1.0, 1.25, 1.7, 2.5, 4.0, 
 # all rows, and the reductions of the residual beyond which the number changes.
 _FIRST_STEPS, _MOST_STEPS, _MOST_PASSES, _ENOUGH, _TOO_LITTLE = 1, 48, 8, 0.02, 0.2
 # Free rows are gathered if there are so many times more rows, and if copies of all of them take no
-# more than this share of the free memory.
-_WORTH_GATHERING, _GATHERED = 8, 0.05
+# more than this share of the free memory. On a GPU a product of matrices, which all problems share,
+# costs far less than to read rows for each problem.
+_WORTH_GATHERING, _GATHERED = {"cuda": 300, "cpu": 8}, 0.05
 # After so many rounds, problems beyond this relative gap leave: smoothing about the middle of the
 # box does not suit classes that are nearly separable, if C is large.
 _PATIENCE, FAR = 12, 1.0
@@ -358,7 +359,8 @@ class Rounds:
         """The free rows of each problem; None if that is not worthwhile, or takes much memory."""
         rows, k, device = self._rows, len(at.gradient), at.gradient.device
         row_bytes = k * rows.dimension * rows.dtype.itemsize
-        room = min(_GATHERED * free_memory(rows.device) / row_bytes, rows.n_rows / _WORTH_GATHERING)
+        worth = rows.n_rows / _WORTH_GATHERING[rows.device.type]
+        room = min(_GATHERED * free_memory(rows.device) / row_bytes, worth)
         if rows.X is None or free_weight > room:
             return None
         # Some problems at a time, since PyTorch does not index more than 2^31 numbers.
