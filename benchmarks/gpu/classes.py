@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.gpu.problems import clusters, generated
 from certsvm import LinearSVC
-from certsvm.torch import classes
+from certsvm.torch import batch, rounds
 
 
 class Case(NamedTuple):
@@ -43,6 +43,7 @@ CASES = {
     "thousand, other": Case(1_281_167, 1024, 1000, clustered=False, tols=(1e-2,)),
     "ten": Case(1_000_000, 1024, 10, torch.float32, clustered=False, tols=(1e-3,)),
     "ten, clusters": Case(1_000_000, 1024, 10, tols=(1e-3,)),
+    "small": Case(581_012, 54, 2, torch.float32, clustered=False, tols=(1e-2, 1e-5)),
     "one": Case(1_000_000, 1024, 2, torch.float32, clustered=False, tols=(1e-5,)),
 }
 
@@ -82,35 +83,35 @@ def wait() -> None:
 
 def phases(fit: Callable[[], Any], n_rows: int) -> str:
     """Where a fit spends its time, and each round: rows, classes, the median and largest gap."""
-    spans, rounds = Spans(), []
-    gaps = classes.Rounds._gaps
+    spans, seen = Spans(), []
+    gaps = rounds.Rounds._gaps
 
     def noted(self: Any, numbers: Any) -> Any:
         found = gaps(self, numbers)
         share = n_rows / self._rows.n_rows
-        rounds.append(f"{share:.0f}:{found.size}:{sorted(found)[len(found) // 2]:.0e}")
+        seen.append(f"{share:.0f}:{found.size}:{sorted(found)[len(found) // 2]:.0e}")
         return found
 
     undo = [
-        spans.timed(classes.Spectrum, "of", "spectrum"),
-        spans.timed(classes.FastRows, "__init__", "copy"),
-        spans.timed(classes.Rounds, "_evaluate", "gradients"),
-        spans.timed(classes.Rounds, "_gathered", "gathering"),
-        spans.timed(classes.Rounds, "_curved", "conjugate gradients"),
-        spans.timed(classes.Rounds, "_search", "searches"),
-        spans.timed(classes.ClassGroup, "_from_samples", "(samples)"),
-        spans.timed(classes.ClassGroup, "advance", "(together)"),
-        spans.timed(classes, "evidence", "float64"),
+        spans.timed(batch, "spectrum", "spectrum"),
+        spans.timed(rounds.FastRows, "__init__", "copy"),
+        spans.timed(rounds.Rounds, "_evaluate", "gradients"),
+        spans.timed(rounds.Rounds, "_gathered", "gathering"),
+        spans.timed(rounds.Rounds, "_curved", "conjugate gradients"),
+        spans.timed(rounds.Rounds, "_search", "searches"),
+        spans.timed(batch.Batch, "_run_on_samples", "(samples)"),
+        spans.timed(batch.Batch, "advance", "(together)"),
+        spans.timed(batch, "evidence", "float64"),
     ]
-    classes.Rounds._gaps = noted  # type: ignore[method-assign]
+    rounds.Rounds._gaps = noted  # type: ignore[method-assign]
     began = time.perf_counter()
     try:
         fit()
     finally:
-        classes.Rounds._gaps = gaps  # type: ignore[method-assign]
+        rounds.Rounds._gaps = gaps  # type: ignore[method-assign]
         for end in undo:
             end()
-    return f"{time.perf_counter() - began:.2f} s: {spans}\n    rounds {' '.join(rounds)}"
+    return f"{time.perf_counter() - began:.2f} s: {spans}\n    rounds {' '.join(seen)}"
 
 
 def measure(name: str, case: Case, device: str, repeats: int = 3) -> None:

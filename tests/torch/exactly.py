@@ -6,6 +6,7 @@ python -m tests.torch.exactly --count 5000 --device cuda
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import time
 import warnings
 from collections import Counter
@@ -15,8 +16,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.model_selection import KFold
 
-from certsvm import LinearSVC
+from certsvm.fitting.fit_classes import fit_classes
+from certsvm.kernels.losses import LOSSES
+from certsvm.problem.base import Objective
+from certsvm.problem.rows import split
+from certsvm.torch import TensorSource
+from certsvm.training.settings import Settings
 from certsvm.verification.exact import judge
 
 _TYPES = torch.float16, torch.float32, torch.float64
@@ -32,32 +39,54 @@ def check(seed: int, device: str) -> tuple[str, list[str]]:
     y = np.r_[np.arange(k), rng.integers(k, size=n - k)]
     rows = (centres[y] + rng.standard_normal((n, d))) * 10.0 ** rng.uniform(-1.5, 1.5)
     X = torch.as_tensor(rows, device=device).to(dtype)
-    weights = rng.uniform(0.1, 2.0, n) if rng.random() < 0.3 else None
-    clf = LinearSVC(
-        C=float(10.0 ** rng.uniform(-3, 2)), loss=str(rng.choice(["hinge", "squared_hinge"])),
-        tol=float(10.0 ** rng.uniform(-5, -1)), fit_intercept=bool(rng.random() < 0.6),
-        intercept_scaling=float(rng.choice([1.0, 0.3])),
-        penalize_intercept=bool(rng.random() < 0.8), store_dual=True, random_state=seed,
+    weights = rng.uniform(0.1, 2.0, n) if rng.random() < 0.3 else np.ones(n)
+    loss, C = str(rng.choice(list(LOSSES))), float(10.0 ** rng.uniform(-3, 2))
+    objective = Objective(C, LOSSES[loss], bool(rng.random() < 0.8))
+    rho = float(rng.choice([0.0, 1.0, 0.3]))
+    source = TensorSource(
+        X, torch.as_tensor(y, device=device), weights, intercept_scaling=rho,
         class_weight="balanced" if rng.random() < 0.3 else None,
     )  # fmt: skip
-    clf.fit(X, torch.as_tensor(y, device=device), sample_weight=weights)
-
-    def host(values: Any) -> Any:
-        return values.cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
-
-    values = X.cpu().double().numpy().tolist()
-    columns = list(range(d))
-    given = np.ones(n) if weights is None else weights
-    data = zip(y.tolist(), given.tolist(), [columns] * n, values, strict=True)
-    coef, intercept = np.atleast_2d(host(clf.coef_)), host(clf.intercept_)
-    verdicts = judge(
-        [asdict(claim) for claim in clf.certificates_], list(range(k)),
-        host(clf.class_weight_).tolist(),
-        [[*w, b] for w, b in zip(coef.tolist(), intercept.tolist(), strict=True)], data,
-        [partial(entry, alpha) for alpha in np.atleast_2d(host(clf.dual_coef_)).tolist()],
+    settings = Settings(
+        objective, tol=float(10.0 ** rng.uniform(-5, -1)), solver="newton", seed=seed,
+        keep_alpha=True, max_iter=100,
     )  # fmt: skip
-    met = "met" if all(claim.met for claim in clf.certificates_) else "not met"
-    return f"{k} classes, {dtype}, {clf.loss}, {met}", [v["verdict"] for v in verdicts]
+    kind = str(rng.choice(["one C", "path", "folds"]))
+    sources: list[Any] = [source]
+    Cs = [C]
+    if kind == "path":
+        Cs = [C, 1.3 * C]
+    elif kind == "folds":
+        Cs = [C, 30.0 * C]
+        splits = list(KFold(2, shuffle=True, random_state=0).split(y))
+        splits = [split for split in splits if len(set(y[split[0]])) > 1]
+        sources = [*source.folds(splits, None, Cs)]
+    verdicts, met = [], 0
+    for each in sources:
+        start = None
+        for at in Cs:
+            results = fit_classes(each, settings.at(at), start=start)
+            met += sum(result.certificate.met for result in results)
+            verdicts += judged(each, X, y, results)
+            start = [each.scaled_start(result.start, 1.3) for result in results]
+    return f"{kind}, {k} classes, {dtype}, {loss}, {len(verdicts) - met} not met", verdicts
+
+
+def judged(source: Any, X: torch.Tensor, y: Any, results: list[Any]) -> list[str]:
+    """The verdicts on the results of one fit, over its rows of positive weight."""
+    used, d = np.flatnonzero(source.row_weights > 0.0), X.shape[1]
+    values = X.cpu().double().numpy()[used].tolist()
+    given = source.row_weights[used].tolist()
+    data = zip(y[used].tolist(), given, [[*range(d)]] * used.size, values, strict=True)
+    parts = [split(result.w, source.intercept_scaling) for result in results]
+    coefs = [[*coef, intercept] for coef, intercept in parts]
+    alphas = [np.zeros(len(y)) if r.alpha is None else r.alpha for r in results]
+    verdicts = judge(
+        [asdict(result.certificate) for result in results], source.classes.tolist(),
+        source.factors.tolist(), coefs, data,
+        [partial(entry, alpha[used].tolist()) for alpha in alphas],
+    )  # fmt: skip
+    return [verdict["verdict"] for verdict in verdicts]
 
 
 def entry(alpha: list[float], k: int, box: float) -> float:
@@ -69,24 +98,29 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes, which share the device")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
     counts: Counter[str] = Counter()
-    began, fits = time.time(), 0
-    for seed in range(options.seed, options.seed + options.count):
-        if time.time() - began > options.seconds:
-            break
-        kind, verdicts = check(seed, options.device)
-        fits += 1
-        counts.update(f"{kind}: {verdict}" for verdict in verdicts)
-        if set(verdicts) != {"confirmed"}:
-            print(f"seed {seed}: {verdicts}, {kind}", flush=True)
+    began, fits, bad = time.time(), 0, 0
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(
+        options.jobs, initializer=warnings.simplefilter, initargs=("ignore",)
+    ) as pool:
+        seeds = range(options.seed, options.seed + options.count)
+        for kind, verdicts in pool.imap_unordered(partial(check, device=options.device), seeds):
+            fits += 1
+            counts.update(f"{kind}: {verdict}" for verdict in verdicts)
+            if set(verdicts) != {"confirmed"}:
+                bad += 1
+                print(f"{verdicts}, {kind}", flush=True)
+            if time.time() - began > options.seconds:
+                break
     for key, count in sorted(counts.items()):
         print(f"{count:8d} {key}")
-    total = sum(counts.values())
-    print(f"{fits} fits, {total} certificates, {time.time() - began:.0f} s on {options.device}")
+    total, seconds = sum(counts.values()), time.time() - began
+    print(f"{fits} data sets, {total} certificates, {seconds:.0f} s on {options.device}, {bad} bad")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def test_kernels_compute_what_pytorch_does(dtype: str, shape: tuple[int, int]) -
         (kernels.products(X, v), wide @ v),
         (kernels.sums(X, a[None])[0], wide.T @ a),
         (kernels.sums(X, torch.stack([a, -a]))[1], -wide.T @ a),
-        (kernels.squared_norms(X), (wide * wide).sum(1)),
+        (kernels.products(X), (wide * wide).sum(1)),
     ):
         np.testing.assert_allclose(host(ours), host(theirs), rtol=1e-12, atol=1e-10)
 
@@ -85,7 +85,7 @@ def test_nan_is_not_taken_for_a_small_number(weighted: bool, loss: Loss) -> None
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("factors", [False, True])
 @pytest.mark.parametrize("pieces", [1, 2])
-def test_kernels_of_many_classes_compute_what_pytorch_does(
+def test_kernels_of_many_problems_compute_what_pytorch_does(
     pieces: int, factors: bool, weighted: bool, squared: bool
 ) -> None:
     rng = np.random.default_rng(0)
@@ -94,15 +94,18 @@ def test_kernels_of_many_classes_compute_what_pytorch_does(
     def single(*shape: int) -> torch.Tensor:
         return torch.tensor(rng.standard_normal(shape), dtype=torch.float32)
 
-    classes = kernels.Classes(
-        torch.tensor(rng.integers(k, size=n), dtype=torch.int32), 0.5 + single(k).abs(),
-        single(n).abs() if weighted else None, single(k).abs() if factors else None, squared,
+    codes = torch.tensor(rng.integers(k, size=(2, n)), dtype=torch.int32)
+    small = torch.tensor(rng.integers(2, size=(2, k)), dtype=torch.int32)
+    problems = kernels.Problems(
+        codes, small[0], torch.arange(k, dtype=torch.int32), single(k).abs(), 0.5 + single(k).abs(),
+        squared, single(2, n).abs() if weighted else None, small[1],
+        single(k, 2).abs() if factors else None,
     )  # fmt: skip
-    on_device = kernels.Classes(*(device(v) if torch.is_tensor(v) else v for v in classes))
+    on_device = kernels.Problems(*(device(v) if torch.is_tensor(v) else v for v in problems))
     products, units = single(pieces * k, n), single(k).abs()
     steps = torch.tensor([0.0, 0.1, 2.0])
     results = []
-    for of, move in ((classes, torch.Tensor.cpu), (on_device, device)):
+    for of, move in ((problems, torch.Tensor.cpu), (on_device, device)):
         short = move(torch.zeros(k, n + 8))[:, 8:]
         alpha, sums = kernels.respond(of, move(products), move(units[0]), short, torch.float32)
         masked = kernels.masked(of, move(products[:k]), short, torch.float32)

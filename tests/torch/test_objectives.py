@@ -264,7 +264,7 @@ def test_classes_with_weights_along_a_path(classes: int, name: str) -> None:
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_drift_stays_within_its_allowance(name: str) -> None:
-    """Margins and sums that were added up over many steps, against those from scratch."""
+    """Margins that were added up over many steps, against those from scratch."""
     X, y = generated(500, 6)
     case, objective = Case(X.astype(float), y, None, 10.0, 1.0, FORM), OBJECTIVES[name]
     problem = tensor_problem(case, device(X), objective)
@@ -272,17 +272,9 @@ def test_drift_stays_within_its_allowance(name: str) -> None:
     descent = TensorNewton(samples=False).alone(problem, options)
     for _ in range(40):
         descent.step()
-        margins = problem.signs * problem.rows.products(descent.w)
-        allowed = 2.0**-53 * (descent._error + 1.01 * float(descent.w.norm()))
+        margins = problem.signs * problem.rows.products(device(descent.w))
+        allowed = 2.0**-53 * (descent._error + 1.01 * np.linalg.norm(descent.w))
         assert bool(((descent._margins - margins).abs() <= allowed * descent._sizes).all())
-        alpha = host(descent._alpha)
-        sides = (y > 0, y < 0) if problem.free_intercept else (y != 0,)
-        for point, side in zip(descent._points, sides, strict=True):
-            v = (case.patterns()[side].T * alpha[side]).sum(axis=1)
-            slack = point.w_rounding + 1e-14 * alpha.sum()
-            assert np.linalg.norm(v - point.w) <= slack
-            assert point.most == (np.inf if objective.loss.is_smooth else 1.0)
-            assert point.alpha_sum == pytest.approx(alpha[side].sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("penalize_intercept", [True, False])

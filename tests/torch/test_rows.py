@@ -37,9 +37,6 @@ def test_readings(monkeypatch: pytest.MonkeyPatch, dtype: str, blocks: bool, rho
         np.testing.assert_allclose(host(rows.products(device(v))), Y @ v, atol=1e-10)
         np.testing.assert_allclose(host(rows.sums(device(a))), a @ Y, atol=1e-10)
     which = np.arange(0, 100, 3)
-    weights = rng.standard_normal((2, which.size))
-    totals = rows.sums_of(device(which), device(weights))
-    np.testing.assert_allclose(host(totals), weights @ Y[which], atol=1e-10)
     np.testing.assert_array_equal(host(rows.gathered(device(which))), host(X)[which])
     taken = rows.take(device(which))
     assert taken.n_rows == which.size

@@ -29,6 +29,7 @@ from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
 from certsvm.fitting.folds import Fold
+from certsvm.fitting.sources import MemorySource
 from certsvm.report import PageFile, choice_parts, fit_parts, page, write_page
 from certsvm.solvers import Solver
 from certsvm.training.settings import Result
@@ -36,7 +37,7 @@ from certsvm.training.settings import Result
 # The parameters of all fits, and others that mean the same for the search.
 _COMMON = (
     "loss", "tol", "solver", "fit_intercept", "intercept_scaling", "penalize_intercept",
-    "class_weight", "max_iter", "n_jobs", "random_state",
+    "class_weight", "max_iter", "n_jobs", "random_state", "device",
 )  # fmt: skip
 _ALIKE = (*_COMMON, "max_time", "verbose")
 
@@ -104,6 +105,9 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         Seed of the order in which rows are presented. The folds are those of ``cv``.
     verbose : int, default=0
         1 prints a line each second, larger values a line for each value of C.
+    device : str or torch.device, default=None
+        Where to train, as in ``LinearSVC``; tensors are trained where they are. Folds and classes
+        are then trained together, at as many values of C as memory has room for.
 
     Attributes
     ----------
@@ -189,6 +193,7 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         class_weight: dict[Any, float] | str | None = None, max_iter: int = 1000,
         max_time: float | None = None, max_fits: int | None = None, n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None, verbose: int = 0,
+        device: Any = None,
     ) -> None:  # fmt: skip
         self.C_range, self.Cs, self.cv, self.certify = C_range, Cs, cv, certify
         self.scoring, self.refit, self.loss, self.tol = scoring, refit, loss, tol
@@ -196,6 +201,7 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         self.intercept_scaling, self.penalize_intercept = intercept_scaling, penalize_intercept
         self.max_iter, self.max_time, self.max_fits = max_iter, max_time, max_fits
         self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -208,7 +214,7 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
             The data, used in place as in ``LinearSVC.fit``.
         y : array-like of shape (n_samples,)
             Labels.
@@ -264,16 +270,23 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         groups: Any,
     ) -> CrossValidation:  # fmt: skip
         # LinearSVC's own checks of the data; names and number of columns are recorded on it.
-        source = template._in_memory(X, y, sample_weight)
+        source: Any = template._source(X, y, sample_weight)
         if source.multilabel:
             raise ValueError("LinearSVCCV is for one label a row: search for each column of y")
-        data, labels, weights = source.X, source.y, source.row_weights
+        in_memory = isinstance(source, MemorySource)
+        if not (in_memory or _is_accuracy(self.scoring)):
+            raise ValueError(f"scoring on tensors is accuracy, not {self.scoring!r}")
+        labels, weights = source.y, source.row_weights
         settings = template._settings(source, template._solver_for(source))
         self.__dict__.update(fitted_attributes(template))
         self.classes_ = source.classes
         splitter, (indexed, _) = check_cv(self.cv, labels, classifier=True), indexable(X, y)
         splits = splitter.split(indexed, labels, groups)
-        folds = [Fold(source, train, test) for train, test in splits]
+        if in_memory:
+            folds = [Fold(source, train, test) for train, test in splits]
+        else:
+            settings = replace(settings, n_jobs=1)
+            folds = source.folds(splits, weights, () if self.certify else Cs)
         if not folds:
             raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
         self.n_splits_ = len(folds)
@@ -283,7 +296,7 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
             model = clone(template).set_params(C=C)
             model._set_fitted(fold, results)
             given = {} if weights is None else {"sample_weight": weights[fold.test]}
-            return float(scorer(model, data[fold.test], labels[fold.test], **given))
+            return float(scorer(model, source.X[fold.test], labels[fold.test], **given))
 
         began, shown = time.monotonic(), -1.0
 

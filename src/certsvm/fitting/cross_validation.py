@@ -334,7 +334,7 @@ class CrossValidation:
             values = [values[k] for k in spread]
         fits = len(values) if self._eps is None else _FITS_OF_PROOF
         fits *= len(self.folds) * len(self.folds[0].labels)
-        if fits * self.folds[0].rows.n_stored < _WORTH_IT:
+        if self._n_jobs > 1 and fits * self.folds[0].rows.n_stored < _WORTH_IT:
             self._n_jobs = 1
         if self._n_jobs > 1:
             self._settings = replace(self._settings, stop=None)
@@ -583,6 +583,6 @@ def _between(low: float, high: float, n: int) -> Vector:
 
 def _in_single(alpha: Any) -> Any:
     """Alpha in single precision, since a start need not be feasible, unless it is too large."""
-    if alpha is None or np.abs(alpha).max() > 1e30:
+    if alpha is None or abs(alpha).max() > 1e30:
         return alpha
-    return alpha.astype(np.float32)
+    return alpha.astype(np.float32) if isinstance(alpha, np.ndarray) else alpha.float()

@@ -127,6 +127,7 @@ def fit_classes(
     labels = source.labels
     seeds = np.random.SeedSequence(settings.seed).spawn(len(labels))
     workers = source.at_once(solver, settings.n_jobs)
+    source.starts = start
     stop = threading.Event() if settings.stop is None else settings.stop
     each = replace(settings, n_jobs=max(1, settings.n_jobs // workers), stop=stop)
     # Each running problem has its vectors, each that has ended its answer.

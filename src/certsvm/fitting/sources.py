@@ -77,6 +77,8 @@ class Source(ABC):
         "zero_based" of libsvm text, "one_hot" and "label" of a table.
     float32 : bool
         Whether the values are float32: whoever reads them from text has to round them.
+    starts : sequence of Start or None
+        Where the problems of the running fit begin, for sources that train several together.
     """
 
     problem_type: type[BaseProblem]
@@ -86,6 +88,7 @@ class Source(ABC):
     feature_names: Sequence[str] | None = None
     origin: Mapping[str, Any] = MappingProxyType({})
     float32 = False
+    starts: Sequence[Start] | None = None
 
     def __init__(
         self, classes: NDArray[Any], totals: Vector, class_weight: ClassWeight = None, *,

@@ -45,27 +45,22 @@ def usable(tensor: Tensor) -> bool:
     return triton is not None and tensor.is_cuda and tensor.stride(-1) == 1
 
 
-def products(X: Tensor, v: Tensor) -> Tensor:
-    """x_k.v for all rows, of a vector in float64."""
+def _launch(kernel: Any, grid: tuple[int, ...], *given: Any, **options: Any) -> None:
+    """Launch a kernel on the device of the first tensor."""
+    with torch.cuda.device(given[0].device):
+        kernel[grid](*given, **options)
+
+
+def products(X: Tensor, v: Tensor | None = None) -> Tensor:
+    """x_k.v for all rows, of a vector in float64; without it, x_k.x_k."""
     n, d = X.shape
     out = torch.empty(n, dtype=torch.float64, device=X.device)
     rows, columns, warps = _PRODUCT_TILE
-    with torch.cuda.device(X.device):
-        _products[(triton.cdiv(n, rows),)](
-            X, v.contiguous(), out, n, d, X.stride(0), ROWS=rows, COLUMNS=columns, num_warps=warps
-        )
-    return out
-
-
-def squared_norms(X: Tensor) -> Tensor:
-    """x_k.x_k for all rows, in float64."""
-    n, d = X.shape
-    out = torch.empty(n, dtype=torch.float64, device=X.device)
-    rows, columns, warps = _PRODUCT_TILE
-    with torch.cuda.device(X.device):
-        _squared_norms[(triton.cdiv(n, rows),)](
-            X, out, n, d, X.stride(0), ROWS=rows, COLUMNS=columns, num_warps=warps
-        )
+    _launch(
+        _products, (triton.cdiv(n, rows),),
+        X, X if v is None else v.contiguous(), out, n, d, X.stride(0), SQUARES=v is None,
+        ROWS=rows, COLUMNS=columns, num_warps=warps,
+    )  # fmt: skip
     return out
 
 
@@ -76,11 +71,11 @@ def sums(X: Tensor, weights: Tensor) -> Tensor:
     rows, columns, warps = _SUM_TILES[count]
     parts, per_part = _cut(n, X.device, rows)
     out = torch.empty((parts, count, d), dtype=torch.float64, device=X.device)
-    with torch.cuda.device(X.device):
-        _sums[(parts, triton.cdiv(d, columns))](
-            X, weights.contiguous(), out, n, d, X.stride(0), per_part, count, VECTORS=count,
-            ROWS=rows, COLUMNS=columns, num_warps=warps,
-        )  # fmt: skip
+    _launch(
+        _sums, (parts, triton.cdiv(d, columns)),
+        X, weights.contiguous(), out, n, d, X.stride(0), per_part, count, VECTORS=count,
+        ROWS=rows, COLUMNS=columns, num_warps=warps,
+    )  # fmt: skip
     return out.sum(0)
 
 
@@ -156,13 +151,13 @@ def smoothed_alpha(
     unclipped, alpha = torch.empty_like(margins), torch.empty_like(margins)
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, 2 + 3 * sides), dtype=torch.float64, device=margins.device)
-    with torch.cuda.device(margins.device):
-        _smoothed_alpha[(parts,)](
-            margins, alpha_hat, margins if weights is None else weights,
-            margins if signs is None else signs.contiguous(), sizes, unclipped, alpha, out,
-            _doubles(margins, *_line(loss, sigma, C), slack), n, SQUARED=loss.is_smooth,
-            WEIGHTED=weights is not None, SIDES=sides, ROWS=_ROWS, num_warps=_WARPS,
-        )  # fmt: skip
+    _launch(
+        _smoothed_alpha, (parts,),
+        margins, alpha_hat, margins if weights is None else weights,
+        margins if signs is None else signs.contiguous(), sizes, unclipped, alpha, out,
+        _doubles(margins, *_line(loss, sigma, C), slack), n, SQUARED=loss.is_smooth,
+        WEIGHTED=weights is not None, SIDES=sides, ROWS=_ROWS, num_warps=_WARPS,
+    )  # fmt: skip
     return unclipped, alpha, out.sum(0)
 
 
@@ -173,38 +168,75 @@ def product(A: Tensor, B: Tensor) -> Tensor:
     return A @ B
 
 
-class Classes(NamedTuple):
-    """What rows are to many classes, some of them at a time.
+class Problems(NamedTuple):
+    """Problems on the same rows; what differs from one to the next has an entry for each.
+
+    Row k is on the positive side of problem j if ``codes[column[j], k] == positive[j]``. Its weight
+    is ``weights[fold[j], k]`` times the first of ``factors[j]`` on the positive side, else times
+    the second.
 
     Attributes
     ----------
-    own : Tensor of shape (n_rows,), int32
-        The position of each row's class.
-    sigma : Tensor of shape (n_classes,), float32
-        The slope of alpha / C of each class.
-    weights : Tensor of shape (n_rows,), float32, or None
-        Weights of the rows; None if all are one.
-    factors : Tensor of shape (n_classes,), float32, or None
-        Factors of these weights in the problem of the row's own class; None if all are one.
+    codes : Tensor of shape (n_columns, n_rows)
+        The class of each row, or a row of zeros and ones for each label.
+    column, positive : Tensor of shape (n_problems,), int32
+        As above.
+    C, sigma : Tensor of shape (n_problems,)
+        The weight of the loss, and the slope of alpha / C.
     squared : bool
         Whether the loss is the squared hinge.
+    weights : Tensor of shape (n_folds, n_rows) or None
+        Weights of rows, zero for those that are held out; None if all are one.
+    fold : Tensor of shape (n_problems,), int32
+        As above.
+    factors : Tensor of shape (n_problems, 2) or None
+        As above; None if all are one.
     """
 
-    own: Tensor
+    codes: Tensor
+    column: Tensor
+    positive: Tensor
+    C: Tensor
     sigma: Tensor
-    weights: Tensor | None
-    factors: Tensor | None
     squared: bool
+    weights: Tensor | None
+    fold: Tensor
+    factors: Tensor | None
 
-    def part(self, rows: slice) -> Classes:
-        """For some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        return self._replace(own=self.own[rows], weights=weights)
+    def part(self, rows: slice) -> Problems:
+        """On some of the rows."""
+        weights = None if self.weights is None else self.weights[:, rows]
+        return self._replace(codes=self.codes[:, rows], weights=weights)
 
-    def signed(self, values: Tensor) -> Tensor:
-        """Values for each class and row, times the label, in place."""
-        own = self.own.long()[None]
-        return values.neg_().scatter_(0, own, -values.gather(0, own))
+    def at(self, which: Any) -> Problems:
+        """Some of the problems."""
+        each = ("column", "positive", "C", "sigma", "fold")
+        factors = None if self.factors is None else self.factors[which]
+        return self._replace(factors=factors, **{name: getattr(self, name)[which] for name in each})
+
+    def is_positive(self) -> Tensor:
+        """Which rows (columns) are on the positive side of which problem (rows)."""
+        codes = self.codes if len(self.codes) == 1 else self.codes[self.column]
+        return codes == self.positive[:, None]
+
+    def row_weights(self, positive: Tensor) -> Any:
+        """The weight of each row (columns) in each problem (rows); 1 if all are one."""
+        s: Any = 1.0
+        if self.weights is not None:
+            s = self.weights if len(self.weights) == 1 else self.weights[self.fold]
+        if self.factors is not None:
+            s = s * torch.where(positive, self.factors[:, :1], self.factors[:, 1:])
+        return s
+
+    def weights_of_pairs(self, which: Tensor, rows: Tensor) -> Tensor:
+        """The weights of pairs of problem and row."""
+        s = torch.ones(len(rows), device=rows.device)
+        if self.weights is not None:
+            s = self.weights[self.fold[which], rows]
+        if self.factors is not None:
+            positive = self.codes[self.column[which], rows] == self.positive[which]
+            s = s * torch.where(positive, *self.factors[which].T)
+        return s
 
     def alpha(self, short: Tensor) -> Tensor:
         """Alpha / C without weights, where the margins are ``short`` of one."""
@@ -218,116 +250,95 @@ class Classes(NamedTuple):
             return short > 0.0
         return short.abs() < (0.5 / self.sigma)[:, None]
 
-    def free(self, short: Tensor, which: slice) -> tuple[Tensor, ...]:
-        """The free rows of some of the classes: pairs of class and row, in order."""
-        free = self._replace(sigma=self.sigma[which]).is_free(short[which])
-        pairs: tuple[Tensor, ...] = free.nonzero(as_tuple=True)
-        return pairs
-
-    def weights_of(self, which: Tensor, rows: Tensor) -> Tensor:
-        """The weights of pairs of class and row."""
-        s = torch.ones(len(rows), device=rows.device)
-        if self.weights is not None:
-            s = self.weights[rows]
-        if self.factors is not None:
-            s = torch.where(self.own[rows] == which, s * self.factors[which], s)
-        return s
-
-
-def weights_in_classes(own: Tensor, weights: Tensor | None, factors: Tensor | None) -> Any:
-    """The weight of each row (columns) in the problem of each class (rows); 1 if all are one."""
-    if factors is None:
-        return 1.0 if weights is None else weights[None]
-    own = own.long()
-    s = torch.ones_like(factors[:1]).expand(len(own)) if weights is None else weights
-    of_class = s.expand(len(factors), -1).clone()
-    return of_class.scatter_(0, own[None], (s * factors[own])[None])
-
 
 def respond(
-    classes: Classes, products: Tensor, unit: Tensor, short: Tensor, dtype: torch.dtype
+    problems: Problems, products: Tensor, unit: Tensor, short: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Alpha of many classes from their products with rows, in low precision; and sums over rows.
+    """Alpha of many problems from products with rows, in low precision; and sums over rows.
 
-    ``products`` has a row for each class; it may have another for the second piece of each w, of
+    ``products`` has a row for each problem; it may have another for the second piece of each w, of
     which ``LOW`` is the unit. They are in terms of ``unit``. What margins lack to one is written to
-    ``short``. The results are alpha / C times the label, in the given type, and for each class the
-    losses, the sum of alpha / C and the weight of the free rows.
+    ``short``. The results are alpha / C times the label, in the given type, and for each problem
+    the losses, the sum of alpha / C and the weight of the free rows.
     """
-    k, n = len(classes.sigma), products.shape[1]
+    k, n = len(problems.sigma), products.shape[1]
     if not usable(products):
         values = products[:k]
         if len(products) > k:
             values = values + LOW * products[k:]
-        lack = 1.0 - classes.signed(values * unit)
+        positive = problems.is_positive()
+        signs, s = 2.0 * positive - 1.0, problems.row_weights(positive)
+        lack = 1.0 - signs * (values * unit)
         short.copy_(lack)
-        s = weights_in_classes(classes.own, classes.weights, classes.factors)
-        losses, alpha = lack.clamp(min=0.0), classes.alpha(lack) * s
-        if classes.squared:
+        losses, alpha = lack.clamp(min=0.0), problems.alpha(lack) * s
+        if problems.squared:
             losses *= losses
-        weight = (classes.is_free(lack) * s).sum(1)
+        weight = (problems.is_free(lack) * s).sum(1)
         sums = torch.stack([(losses * s).sum(1), alpha.sum(1), weight])
-        return classes.signed(alpha).to(dtype), sums.double()
+        return (signs * alpha).to(dtype), sums.double()
     signed = torch.empty((k, n), dtype=dtype, device=products.device)
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, 3, k), dtype=torch.float32, device=products.device)
-    with torch.cuda.device(products.device):
-        _respond[(k, parts)](
-            products, *_given(classes, products), unit, short, short.stride(0), signed, out, n, k,
-            PIECES=len(products) // k, **_kind(classes),
-        )  # fmt: skip
+    _launch(
+        _respond, (k, parts),
+        *_given(problems, products), products, unit, short, short.stride(0), signed, out, n, k,
+        PIECES=len(products) // k, **_kind(problems),
+    )  # fmt: skip
     return signed, out.sum(0, dtype=torch.float64)
 
 
-def masked(classes: Classes, products: Tensor, short: Tensor, dtype: torch.dtype) -> Tensor:
-    """Products of many classes with rows, times the weights of the free ones; zero for others."""
+def masked(problems: Problems, products: Tensor, short: Tensor, dtype: torch.dtype) -> Tensor:
+    """Products of many problems with rows, times the weights of the free ones; zero for others."""
     if not usable(products):
-        s = weights_in_classes(classes.own, classes.weights, classes.factors)
-        return (products * (classes.is_free(short) * s)).to(dtype)
+        s = problems.row_weights(problems.is_positive())
+        return (products * (problems.is_free(short) * s)).to(dtype)
     k, n = products.shape
     out = torch.empty((k, n), dtype=dtype, device=products.device)
-    with torch.cuda.device(products.device):
-        _masked[(k, triton.cdiv(n, _ROWS))](
-            products, *_given(classes, products), short, short.stride(0), out, n, k,
-            **_kind(classes),
-        )  # fmt: skip
+    _launch(
+        _masked, (k, triton.cdiv(n, _ROWS)),
+        *_given(problems, products), products, short, short.stride(0), out, n,
+        **_kind(problems),
+    )  # fmt: skip
     return out
 
 
 def falls(
-    classes: Classes, products: Tensor, units: Tensor, short: Tensor, steps: Tensor
+    problems: Problems, products: Tensor, units: Tensor, short: Tensor, steps: Tensor
 ) -> Tensor:
     """Sums over rows of alpha / C times the margin along a direction, for some steps along it.
 
     ``products`` are those of the directions, in terms of ``units``. The result has a row for each
-    step and a column for each class.
+    step and a column for each problem.
     """
     k, n = products.shape
     if not usable(products):
-        along = classes.signed(products * units[:, None])
-        weighted = along * weights_in_classes(classes.own, classes.weights, classes.factors)
-        sums = [(classes.alpha(short - t * along) * weighted).sum(1) for t in steps]
+        positive = problems.is_positive()
+        along = (2.0 * positive - 1.0) * (products * units[:, None])
+        weighted = along * problems.row_weights(positive)
+        sums = [(problems.alpha(short - t * along) * weighted).sum(1) for t in steps]
         return torch.stack(sums).double()
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, len(steps), k), dtype=torch.float32, device=products.device)
-    with torch.cuda.device(products.device):
-        _falls[(k, parts)](
-            products, *_given(classes, products), units, short, short.stride(0), steps, out, n, k,
-            len(steps), **_kind(classes),
-        )  # fmt: skip
+    _launch(
+        _falls, (k, parts),
+        *_given(problems, products), products, units, short, short.stride(0), steps, out, n, k,
+        len(steps), **_kind(problems),
+    )  # fmt: skip
     return out.sum(0, dtype=torch.float64)
 
 
-def _given(classes: Classes, like: Tensor) -> tuple[Tensor, ...]:
-    """What kernels take of classes; anything for what is not used."""
-    weights = like if classes.weights is None else classes.weights
-    return classes.own, classes.sigma, weights, like if classes.factors is None else classes.factors
+def _given(problems: Problems, like: Tensor) -> tuple[Any, ...]:
+    """What kernels take of problems; anything for what is not used."""
+    codes, weights = problems.codes, like if problems.weights is None else problems.weights
+    factors = like if problems.factors is None else problems.factors
+    sides = (codes, codes.stride(0), problems.column, problems.positive)
+    return problems.sigma, sides, (weights, weights.stride(0), problems.fold, factors)
 
 
-def _kind(classes: Classes) -> dict[str, Any]:
+def _kind(problems: Problems) -> dict[str, Any]:
     return {
-        "SQUARED": classes.squared, "WEIGHTED": classes.weights is not None,
-        "FACTORS": classes.factors is not None, "ROWS": _ROWS, "num_warps": _WARPS,
+        "SQUARED": problems.squared, "WEIGHTED": problems.weights is not None,
+        "FACTORS": problems.factors is not None, "ROWS": _ROWS, "num_warps": _WARPS,
     }  # fmt: skip
 
 
@@ -356,12 +367,12 @@ def clipped_sums(
     weights = None if weights is None else weights.contiguous()
     parts = triton.cdiv(n, _ROWS)
     out = torch.empty((parts, len(steps)), dtype=torch.float64, device=unclipped.device)
-    with torch.cuda.device(unclipped.device):
-        _clipped_sums[(parts,)](
-            unclipped, along, unclipped if weights is None else weights, steps, out,
-            _doubles(unclipped, *_line(loss, sigma, C)), n, len(steps),
-            WEIGHTED=weights is not None, ROWS=_ROWS, num_warps=_WARPS,
-        )  # fmt: skip
+    _launch(
+        _clipped_sums, (parts,),
+        unclipped, along, unclipped if weights is None else weights, steps, out,
+        _doubles(unclipped, *_line(loss, sigma, C)), n, len(steps),
+        WEIGHTED=weights is not None, ROWS=_ROWS, num_warps=_WARPS,
+    )  # fmt: skip
     return out.sum(0)
 
 
@@ -387,7 +398,10 @@ def _clipped(values: Tensor, box: Any) -> Tensor:
 if triton is not None:
 
     @triton.jit
-    def _products(x, v, out, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    def _products(
+        x, v, out, n, d, stride,
+        SQUARES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    ):  # fmt: skip
         rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
         # Added up across columns only in the end: that takes threads that wait for each other.
         total = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
@@ -395,20 +409,11 @@ if triton is not None:
             columns = first + tl.arange(0, COLUMNS)
             inside = (rows < n)[:, None] & (columns < d)[None, :]
             values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
-            entries = tl.load(v + columns, mask=columns < d, other=0.0)
-            total += values.to(tl.float64) * entries[None, :]
-        tl.store(out + rows, tl.sum(total, axis=1), mask=rows < n)
-
-    @triton.jit
-    def _squared_norms(x, out, n, d, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-        rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-        total = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
-        for first in range(0, d, COLUMNS):
-            columns = first + tl.arange(0, COLUMNS)
-            inside = (rows < n)[:, None] & (columns < d)[None, :]
-            values = tl.load(x + rows[:, None] * stride + columns[None, :], mask=inside, other=0.0)
             wide = values.to(tl.float64)
-            total += wide * wide
+            if SQUARES:
+                total += wide * wide
+            else:
+                total += wide * tl.load(v + columns, mask=columns < d, other=0.0)[None, :]
         tl.store(out + rows, tl.sum(total, axis=1), mask=rows < n)
 
     @triton.jit
@@ -512,27 +517,31 @@ if triton is not None:
 
     @triton.jit
     def _weight(
-        own, weights, factors, i, rows, inside,
+        sides, of_rows, i, rows, inside,
         WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
-        mine = tl.load(own + rows, mask=inside, other=-1) == i
+        codes, codes_stride, column, positive = sides
+        weights, weights_stride, fold, factors = of_rows
+        of_column = codes + tl.load(column + i).to(tl.int64) * codes_stride
+        mine = tl.load(of_column + rows, mask=inside, other=-1) == tl.load(positive + i)
         s = tl.where(inside, tl.full((ROWS,), 1.0, tl.float32), 0.0)
         if WEIGHTED:
-            s = tl.load(weights + rows, mask=inside, other=0.0)
+            of_fold = weights + tl.load(fold + i).to(tl.int64) * weights_stride
+            s = tl.load(of_fold + rows, mask=inside, other=0.0)
         if FACTORS:
-            s = tl.where(mine, s * tl.load(factors + i), s)
+            s *= tl.where(mine, tl.load(factors + 2 * i), tl.load(factors + 2 * i + 1))
         return mine, s
 
     @triton.jit
     def _respond(
-        products, own, sigma, weights, factors, unit, short, stride, signed, out, n, k,
+        sigma, sides, of_rows, products, unit, short, stride, signed, out, n, k,
         PIECES: tl.constexpr, SQUARED: tl.constexpr, WEIGHTED: tl.constexpr,
         FACTORS: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
         i, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
         rows = part * ROWS + tl.arange(0, ROWS)
         inside = rows < n
-        mine, s = _weight(own, weights, factors, i, rows, inside, WEIGHTED, FACTORS, ROWS)
+        mine, s = _weight(sides, of_rows, i, rows, inside, WEIGHTED, FACTORS, ROWS)
         slope = tl.load(sigma + i)
         value = tl.load(products + i * n + rows, mask=inside, other=0.0)
         if PIECES == 2:
@@ -555,13 +564,13 @@ if triton is not None:
 
     @triton.jit
     def _masked(
-        products, own, sigma, weights, factors, short, stride, out, n, k,
+        sigma, sides, of_rows, products, short, stride, out, n,
         SQUARED: tl.constexpr, WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
         i, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
         rows = part * ROWS + tl.arange(0, ROWS)
         inside = rows < n
-        _, s = _weight(own, weights, factors, i, rows, inside, WEIGHTED, FACTORS, ROWS)
+        _, s = _weight(sides, of_rows, i, rows, inside, WEIGHTED, FACTORS, ROWS)
         lack = tl.load(short + i * stride + rows, mask=inside, other=0.0).to(tl.float32)
         value = tl.load(products + i * n + rows, mask=inside, other=0.0)
         free = _free(lack, tl.load(sigma + i), SQUARED)
@@ -569,13 +578,13 @@ if triton is not None:
 
     @triton.jit
     def _falls(
-        products, own, sigma, weights, factors, units, short, stride, steps, out, n, k, n_steps,
+        sigma, sides, of_rows, products, units, short, stride, steps, out, n, k, n_steps,
         SQUARED: tl.constexpr, WEIGHTED: tl.constexpr, FACTORS: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
         i, part = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
         rows = part * ROWS + tl.arange(0, ROWS)
         inside = rows < n
-        mine, s = _weight(own, weights, factors, i, rows, inside, WEIGHTED, FACTORS, ROWS)
+        mine, s = _weight(sides, of_rows, i, rows, inside, WEIGHTED, FACTORS, ROWS)
         slope = tl.load(sigma + i)
         lack = tl.load(short + i * stride + rows, mask=inside, other=0.0).to(tl.float32)
         value = tl.load(products + i * n + rows, mask=inside, other=0.0) * tl.load(units + i)

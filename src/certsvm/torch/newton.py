@@ -5,18 +5,18 @@ Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k loss(w.y_k)
 by the method that ``solvers.schedule`` explains, as ``solvers.newton`` does in memory.
 The time goes elsewhere on a GPU, so the computations differ:
 
-* A step reads the rows for the products with the direction and, as long as many of the alpha
-  change, for sum_k alpha_k y_k. Both are in float64, which costs nothing (``kernels``), and give J
-  and L with their rounding.
+* A step reads the rows for the products with the direction and for sum_k alpha_k y_k. Both are in
+  float64, which costs nothing (``kernels``), and give J and L with their rounding.
 * Gram matrices of free support vectors are computed from rows rounded to bfloat16, on tensor cores.
   If the slopes along a direction show that it was inaccurate, they are computed in float64 from
   then on.
 * If the intercept is free, the dual point takes the sums over the rows of either label. One pass
   gives both.
-* Several classes are trained together first (``classes``).
+* Several problems are trained together first (``batch``).
 
-Each step waits for the device four times: for the free support vectors, for the slopes along the
-direction, for the rows whose alpha has changed, and for the sums of a step together with w.
+Each step waits for the device twice: for the slopes along the direction, and for the sums of a
+step. Where rows are many, it also waits for the positions of the free support vectors, to read no
+others for the Gram matrix.
 
 Given:      C, s, the rows in tensors; at most ``max_size`` columns.
 Result:     w, and alpha(w).
@@ -25,7 +25,7 @@ Result:     w, and alpha(w).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -33,53 +33,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from certsvm.certificates import dual as duals
+from certsvm.certificates import rounding
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import (
-    DualPoint,
-    RowSums,
-    balanced_point,
-    dual_bound,
-    moved_sum_point,
-    sums_in_any_order,
-)
 from certsvm.certificates.primal import LossSums
-from certsvm.certificates.rounding import (
-    Bound,
-    length,
-    product_error,
-    rounding_slack,
-    scaled_error,
-    step_error,
-)
+from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
+from certsvm.solvers import directions, schedule
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
-from certsvm.solvers.directions import (
-    gradient_at,
-    intercept_ridge,
-    require_small_systems,
-    squared_gradient,
-)
-from certsvm.solvers.schedule import (
-    SAMPLE_GAP,
-    SAMPLE_STEPS,
-    TENSORS,
-    Move,
-    Schedule,
-    has_enough_weight,
-    lengthening,
-    rules_for,
-    sample_size,
-    too_rounded,
-)
+from certsvm.solvers.schedule import Move, Schedule
 from certsvm.solvers.smoothing import STEPS, best_step
 from certsvm.torch import kernels
+from certsvm.torch.batch import BatchRun
 from certsvm.torch.problems import TensorProblem
-from certsvm.torch.rows import GATHERED
 
-# Up to this share of rows with a changed alpha, sum_k alpha_k y_k is updated, not recomputed.
-_FEW_CHANGES = 0.1
 # The unit of steps below which the line search ends.
 _LEAST_UNIT = 1e-20
 # Tolerated distance of the minimum along a direction from a step of one.
@@ -113,12 +82,16 @@ class TensorNewton(Solver):
     def start(self, problem: BaseProblem, options: Options) -> Run:
         """Begin a run, alone or with those of other classes."""
         require(isinstance(problem, TensorProblem), self, "it needs rows in tensors")
-        require_small_systems(problem, problem.dimension, self.max_size, self)
-        problem = cast(TensorProblem, problem)
-        if problem.group is None or options.start is not None:
-            return self.alone(problem, options)
-        run: Run = problem.group.start(problem, self, options)
-        return run
+        directions.require_small_systems(problem, problem.dimension, self.max_size, self)
+        tensors = cast(TensorProblem, problem)
+        if tensors.batch is None:
+            return self.alone(tensors, options)
+        tensors.batch.begin(options, samples=self.samples)
+
+        def alone(start: Start | None) -> Descent:
+            return self.alone(tensors, replace(options, start=start))
+
+        return BatchRun(tensors.batch, tensors.number, alone)
 
     def alone(self, problem: TensorProblem, options: Options) -> Descent:
         """Begin a run of one problem."""
@@ -132,22 +105,19 @@ class Beginning(NamedTuple):
     """Where a descent begins; None means w = 0, and alpha at the centre of smoothing or zero."""
 
     schedule: Schedule
-    w: Tensor | None = None
+    w: Vector | None = None
     alpha: Tensor | None = None
 
     @classmethod
     def at(cls, start: Start | None, problem: TensorProblem) -> Beginning:
         """Begin at a start, or at zero."""
-        rules = rules_for(problem.loss, TENSORS)
+        rules = schedule.rules_for(problem.loss, schedule.TENSORS)
         if start is None:
             return cls(Schedule(rules))
-        w, alpha = start.w, start.alpha
-        like: dict[str, Any] = {"dtype": torch.float64, "device": problem.rows.device}
-        return cls(
-            Schedule.warm(rules, start.smoothing, smoothing=alpha is None),
-            torch.tensor(w, **like),
-            None if alpha is None else torch.as_tensor(alpha, **like),
-        )
+        alpha = start.alpha
+        if alpha is not None:
+            alpha = torch.as_tensor(alpha, dtype=torch.float64, device=problem.rows.device)
+        return cls(Schedule.warm(rules, start.smoothing, smoothing=alpha is None), start.w, alpha)
 
 
 @dataclass(frozen=True)
@@ -156,66 +126,8 @@ class Answer:
 
     w: Vector
     primal: Bound
-    point: DualPoint
+    point: duals.DualPoint
     alpha: Tensor
-
-
-class Directions:
-    """The Newton directions of one run; once they are ``exact``, they stay so."""
-
-    def __init__(self, problem: TensorProblem) -> None:
-        self._problem = problem
-        self.exact = False
-        # Consecutive directions that were not finite.
-        self._failures = 0
-
-    def find(self, free: Tensor, slope: float, gradient: Tensor, ridge: float = 1.0) -> Tensor:
-        """About -(I + slope sum_{k free} s_k y_k y_k')^-1 gradient; NaN if that failed.
-
-        The last entry of I is ``ridge``: less than one if the intercept is free.
-        """
-        identity = torch.ones_like(gradient)
-        identity[-1] = ridge
-        if len(free) == 0:
-            return -gradient / identity
-        H = slope * self._gram(free)
-        H.diagonal().add_(identity)
-        if self._failures > 1:
-            # Even in float64 the matrix is not positive definite: use its diagonal.
-            return -gradient / H.diagonal()
-        factor, failed = torch.linalg.cholesky_ex(H)
-        direction = torch.cholesky_solve(-gradient[:, None], factor)[:, 0]
-        # NaN will be noticed; an incomplete factorisation would not be.
-        return torch.where(failed == 0, direction, math.nan)
-
-    def _gram(self, free: Tensor) -> Tensor:
-        """sum_{k free} s_k y_k y_k'."""
-        rows, weights = self._problem.rows, self._problem.row_weights
-        scales = None if weights is None else weights[free].sqrt()
-        total = torch.zeros(
-            (rows.dimension, rows.dimension), dtype=torch.float64, device=rows.device
-        )
-        for first in range(0, len(free), GATHERED):
-            now = slice(first, first + GATHERED)
-            of_these = None if scales is None else scales[now]
-            total += rows.gram(rows.gathered(free[now]), of_these, exact=self.exact)
-        return total
-
-    def judge(self, slopes: Vector, steps: int) -> None:
-        """Be exact if the slopes at ``STEPS`` show that the last direction was inaccurate.
-
-        So do many ``steps`` on the same smooth problem.
-        """
-        self._failures = 0
-        # The minimum if the same support vectors stay free: at one for the exact direction.
-        minimum = slopes[0] * (STEPS[1] - STEPS[0]) / (slopes[0] - slopes[1] or -math.inf)
-        # The slopes do not show all that the direction misses.
-        self.exact |= not abs(minimum - 1.0) <= _ACCURATE or steps >= _MANY_STEPS
-
-    def failed(self) -> None:
-        """Be exact after a direction that was not finite: the matrix was indefinite."""
-        self.exact = True
-        self._failures += 1
 
 
 class Descent(Run):
@@ -223,14 +135,13 @@ class Descent(Run):
 
     computes_primal = True
     answer: Answer
-    # At the present w: the products with the signed rows, their error, alpha, its sums over rows,
-    # the gradient.
+    # At the present w: the products with the signed rows, their error, alpha before clipping and
+    # after, the gradient.
     _margins: Tensor
     _error: float
     _unclipped: Tensor
     _alpha: Tensor
-    _totals: Tensor
-    _gradient: Tensor
+    _gradient: Vector
 
     def __init__(
         self, problem: TensorProblem, beginning: Beginning, target: float, *, keep_alpha: bool
@@ -238,7 +149,8 @@ class Descent(Run):
         self.problem, self.schedule, self.best = problem, beginning.schedule, BestValues()
         self.steps, self.free = 0, 0
         self._target, self._keep_alpha = target, keep_alpha
-        self._directions = Directions(problem)
+        # Whether Gram matrices are exact, and consecutive directions that were not finite.
+        self._exact, self._failures = False, 0
         rows = problem.rows
         like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
         self._signs, self._sizes = problem.signs.to(**like), rows.product_roundings
@@ -246,22 +158,14 @@ class Descent(Run):
         formulas: Any = problem.loss
         weights = torch.ones((), **like) if problem.row_weights is None else problem.row_weights
         self._box = formulas.box_end(problem.C, weights)
-        # If the intercept is free: which rows are of which label, first those of +1.
-        self._sides: Tensor | None = None
-        if problem.free_intercept:
-            self._sides = torch.stack([self._signs > 0, self._signs < 0])
-        self.w = torch.zeros(rows.dimension, **like) if beginning.w is None else beginning.w
+        self.w = np.zeros(rows.dimension) if beginning.w is None else beginning.w
         if beginning.alpha is None:
             self._alpha_hat = torch.zeros(problem.n_rows, **like)
             if self.schedule.smoothing:
                 self._alpha_hat += formulas.smoothing_centre(problem.C, weights)
         else:
             self._alpha_hat = torch.minimum(beginning.alpha.clamp(min=0.0), self._box)
-        # The alpha whose sums over the rows are known, and its dual points: one for all rows or, if
-        # the intercept is free, one for those of either label; and what they make.
-        self._summed_alpha = self._alpha_hat
-        self._points: tuple[DualPoint, ...] = ()
-        self._point: DualPoint | None = None
+        self._point: duals.DualPoint | None = None
         self._compute_margins()
         self._evaluate()
 
@@ -294,7 +198,7 @@ class Descent(Run):
         """The best w, and J there."""
         return self.answer.w, self.answer.primal
 
-    def dual(self) -> DualPoint:
+    def dual(self) -> duals.DualPoint:
         """The best alpha."""
         return self.answer.point
 
@@ -305,199 +209,177 @@ class Descent(Run):
     def step(self) -> None:
         """One step of Newton's method, on a new smooth problem if the last one is solved."""
         self.steps += 1
+        problem, w = self.problem, self.w
         move = self.schedule.judge(
-            squared_gradient(self.problem, self._w_on_host, self._gradient_on_host),
-            self.best,
-            filled=self.filled,
-            free_per_column=self.free / self.problem.dimension,
-        )
+            directions.squared_gradient(problem, w, self._gradient), self.best,
+            filled=self.filled, free_per_column=self.free / problem.dimension,
+        )  # fmt: skip
         if move is not Move.STEP:
             if move is Move.FROM_ZERO:
                 self._alpha_hat = torch.zeros_like(self._alpha)
             elif move is Move.MULTIPLIERS:
                 self._alpha_hat = self._alpha
             self._evaluate()
-        free = ((self._unclipped > 0.0) & (self._unclipped < self._box)).nonzero()[:, 0]
-        self.free = len(free)
-        problem = self.problem
-        slope = problem.loss.response_slope(self.sigma, problem.C)
-        ridge = intercept_ridge(problem, self._w_on_host, self._gradient_on_host)
-        direction = self._directions.find(free, slope, self._gradient, ridge)
+        free = (self._unclipped > 0.0) & (self._unclipped < self._box)
+        ridge = directions.intercept_ridge(problem, w, self._gradient)
+        direction = self._direction(free, ridge)
         along = self._signs * problem.rows.products(direction)
-        step, direction_length = self._search(direction, along, ridge)
+        step, on_host = self._search(direction, along, free, ridge)
         self.schedule.steps += 1
         if step == 0.0:
             return
-        self._error = step_error(self._error, self._length, step, direction_length)
-        self._fresh = False
-        self.w.add_(direction, alpha=step)
+        lengths = rounding.length(w), step, rounding.length(on_host)
+        self._error, self._fresh = rounding.step_error(self._error, *lengths), False
+        self.w = w + step * on_host
         self._margins.add_(along, alpha=step)
         self._evaluate()
 
+    def _direction(self, free: Tensor, ridge: float) -> Tensor:
+        """About -(I + slope sum_{k free} s_k y_k y_k')^-1 gradient; NaN if that failed.
+
+        The last entry of I is ``ridge``: less than one if the intercept is free.
+        """
+        problem = self.problem
+        gradient = torch.as_tensor(self._gradient, device=free.device)
+        identity = torch.ones_like(gradient)
+        if ridge != 1.0:
+            identity[-1] = ridge
+        H = problem.rows.gram(free, problem.row_weights, exact=self._exact)
+        H *= problem.loss.response_slope(self.sigma, problem.C)
+        H.diagonal().add_(identity)
+        if self._failures > 1:
+            # Even in float64 the matrix is not positive definite: use its diagonal.
+            return -gradient / H.diagonal()
+        factor, failed = torch.linalg.cholesky_ex(H)
+        direction = torch.cholesky_solve(-gradient[:, None], factor)[:, 0]
+        # NaN will be noticed; an incomplete factorisation would not be.
+        return torch.where(failed == 0, direction, math.nan)
+
+    def _search(
+        self, direction: Tensor, along: Tensor, free: Tensor, ridge: float
+    ) -> tuple[float, Vector]:
+        """The step along a direction, and the direction on the host."""
+        problem, w, unit = self.problem, self.w, 1.0
+        last = problem.dimension - problem.free_intercept
+        while True:
+            falls = kernels.clipped_sums(
+                problem.loss, self._unclipped, along, problem.row_weights, self.sigma, problem.C,
+                self._steps_to_try if unit == 1.0 else unit * self._steps_to_try,
+            )  # fmt: skip
+            numbers = torch.cat([falls, free.sum()[None], direction]).cpu().numpy()
+            falls_on_host, n_free, on_host = np.split(numbers, [len(STEPS), len(STEPS) + 1])
+            self.free = int(n_free[0])
+            regularised = on_host[:last]
+            square, of_intercept = regularised @ regularised, float(on_host[last:] @ on_host[last:])
+            slopes = w[:last] @ regularised + unit * STEPS * square - falls_on_host
+            if not np.isfinite(slopes).all():
+                # The matrix was indefinite: be exact from now on.
+                self._exact, self._failures = True, self._failures + 1
+                return 0.0, on_host
+            if unit == 1.0:
+                # The direction is that of a function with the ridge.
+                self._judge(slopes + ridge * of_intercept * STEPS)
+            step = best_step(slopes)
+            if step is None or not 0.0 < step < STEPS[1] or unit < _LEAST_UNIT:
+                return unit * (1.0 if step is None else step), on_host
+            # Too short to be resolved in this unit.
+            unit *= STEPS[1]
+
+    def _judge(self, slopes: Vector) -> None:
+        """Be exact from now on if the slopes at ``STEPS`` show an inaccurate direction.
+
+        So do many steps on the same smooth problem.
+        """
+        self._failures = 0
+        # The minimum if the same support vectors stay free: at one for the exact direction.
+        minimum = slopes[0] * (STEPS[1] - STEPS[0]) / (slopes[0] - slopes[1] or -math.inf)
+        # The slopes do not show all that the direction misses.
+        many = self.schedule.steps >= _MANY_STEPS
+        self._exact |= not abs(minimum - 1.0) <= _ACCURATE or many
+
     def _compute_margins(self) -> None:
-        self._margins = self._signs * self.problem.rows.products(self.w)
-        self._error, self._fresh = product_error(self.w.cpu().numpy()), True
+        w = torch.as_tensor(self.w, device=self._signs.device)
+        self._margins = self._signs * self.problem.rows.products(w)
+        self._error, self._fresh = rounding.product_error(self.w), True
 
     def _evaluate(self) -> None:
         """Compute alpha(w), its dual point and J, with small enough rounding."""
         self._evaluate_margins()
-        if too_rounded(self._primal.rounding, self.best) and not self._fresh:
+        if schedule.too_rounded(self._primal.rounding, self.best) and not self._fresh:
             # Rounding has accumulated over many steps.
             self._compute_margins()
             self._evaluate_margins()
-        factor = lengthening(self._primal, self.best, self._target)
+        factor = schedule.lengthening(self._primal, self.best, self._target)
         if factor is not None:
-            self._scale(factor)
+            # A slightly longer w, which moves rows off the margin.
+            error = rounding.scaled_error(self._error, rounding.length(self.w), factor)
+            numbers = self._alpha_at(factor * self._margins, error)[2].cpu().numpy()
+            w = factor * self.w
+            self._offer_primal(w, _primal(self.problem, numbers, w, error))
 
     def _evaluate_margins(self) -> None:
         """Compute alpha(w), its dual point and J from the present products."""
         self._unclipped, self._alpha, numbers = self._alpha_at(self._margins, self._error)
-        change = self._alpha - self._summed_alpha
-        which = change.nonzero()[:, 0]
-        n_changed: int | None = None
-        if self._must_recompute(len(which)):
-            self._totals = self.problem.rows.sums(self._of_sides(self._signs * self._alpha))
-        else:
-            n_changed = len(which)
-            moved = self._of_sides(self._signs[which] * change[which], which)
-            self._totals = self._totals + self.problem.rows.sums_of(which, moved)
-            _of_each_side(numbers)[:, 2] = moved.abs() @ self._sizes[which]
-        self._summed_alpha = self._alpha
-        total = self._totals.sum(0)
-        self._gradient = self.w - total
+        signed = self._signs * self._alpha
+        of_sides = signed[None]
         if self.problem.free_intercept:
-            self._gradient[-1] = -total[-1]
-        on_host = torch.cat([numbers, self.w, self._totals.flatten()]).cpu().numpy()
-        n = len(numbers)
-        self._offer(n_changed, *np.split(on_host, [n, n + self.problem.dimension]))
-
-    def _of_sides(self, values: Tensor, which: Tensor | None = None) -> Tensor:
-        """Values of all rows, or those ``which``, in a row for each dual point, else zero."""
-        if self._sides is None:
-            return values[None]
-        sides = self._sides if which is None else self._sides[:, which]
-        return torch.where(sides, values, 0.0)
+            # A row for each dual point: those of the rows of either label, +1 first.
+            of_sides = torch.stack([signed.clamp(min=0.0), signed.clamp(max=0.0)])
+        totals = self.problem.rows.sums(of_sides)
+        on_host = torch.cat([numbers, totals.flatten()]).cpu().numpy()
+        self._offer(*np.split(on_host, [len(numbers)]))
 
     def _alpha_at(self, margins: Tensor, error: float) -> tuple[Tensor, Tensor, Tensor]:
         problem = self.problem
         return kernels.smoothed_alpha(
             problem.loss, margins, self._alpha_hat, problem.row_weights,
             self._signs if problem.free_intercept else None, self._sizes, self.sigma, problem.C,
-            rounding_slack(error, problem.largest_rounding),
+            rounding.rounding_slack(error, problem.largest_rounding),
         )  # fmt: skip
 
-    def _must_recompute(self, n_changed: int) -> bool:
-        """Whether sum_k alpha_k y_k is to be recomputed, not updated."""
-        return (
-            not self._points
-            or n_changed > _FEW_CHANGES * self.problem.m
-            or too_rounded(sum(p.w_rounding for p in self._points) * self._length, self.best)
-        )
-
-    def _offer(self, n_changed: int | None, numbers: Vector, w: Vector, totals: Vector) -> None:
-        """Bounds from the sums of an evaluation.
-
-        The totals sum_k alpha_k y_k are recomputed if ``n_changed`` is None, and otherwise updated
-        for so many changed alpha.
-        """
-        problem = self.problem
-        sides = _of_each_side(numbers)
+    def _offer(self, numbers: Vector, totals: Vector) -> None:
+        """Bounds from the sums of an evaluation."""
+        problem, w, alpha, signs = self.problem, self.w, self._alpha, self._signs
+        sides = numbers[2:].reshape(-1, 3)
         totals = totals.reshape(len(sides), -1)
-        self._w_on_host, self._length = w, length(w)
-        self._gradient_on_host = gradient_at(problem, w, totals.sum(0))
+        self._gradient = directions.gradient_at(problem, w, totals.sum(0))
         self._primal = _primal(problem, numbers, w, self._error)
-        self._points = tuple(
-            self._point_of(i, n_changed, side, v)
-            for i, (side, v) in enumerate(zip(sides, totals, strict=True))
-        )
-        point, alpha = self._points[0], self._alpha
+        points = [self._point_of(*of_side) for of_side in zip(sides, totals, strict=True)]
+
+        def kept_alpha(positive: float = 1.0, negative: float = 1.0) -> Vector:
+            factors = torch.where(signs > 0, alpha.new_tensor(positive), negative)
+            on_host: Vector = (factors * alpha).cpu().numpy()
+            return on_host
+
         if problem.free_intercept:
-            positive, negative = self._points
-            point = balanced_point(positive, negative, _balancing(alpha, self._signs))
+            point = duals.balanced_point(points[0], points[1], kept_alpha)
         else:
-            point = replace(point, alpha=lambda: alpha.cpu().numpy())
+            point = replace(points[0], alpha=kept_alpha)
         if not self._keep_alpha:
             point = replace(point, alpha=None)
         first, self._point = self._point is None, point
-        bound = dual_bound(point)[0]
+        bound = duals.dual_bound(point)[0]
         self.best.offer(self._primal.value, bound.value)
         if first:
             self.answer = Answer(w, self._primal, point, alpha)
-        if bound.low > dual_bound(self.answer.point)[0].low:
+        if bound.low > duals.dual_bound(self.answer.point)[0].low:
             self.answer = replace(self.answer, point=point, alpha=alpha)
         self._offer_primal(w, self._primal)
 
-    def _point_of(self, i: int, n_changed: int | None, numbers: Vector, v: Vector) -> DualPoint:
-        """The i-th dual point, given the sums over its rows."""
+    def _point_of(self, numbers: Vector, v: Vector) -> duals.DualPoint:
+        """The dual point of some rows, given the sums over them."""
         problem = self.problem
         alpha_sum, penalty, path = numbers.tolist()
-        sums = sums_in_any_order(alpha_sum, penalty, kernels.additions_in_parts(problem.n_rows))
-        # The sum was weighted by (n_k + 2) |y_k|.
+        additions = kernels.additions_in_parts(problem.n_rows)
+        sums = duals.sums_in_any_order(alpha_sum, penalty, additions)
+        # The path was weighted by (n_k + 2) |y_k|.
         path /= problem.dimension + 2.0
-        if n_changed is None:
-            most = problem.loss.largest_multiple
-            return RowSums(v, (sums,), path, problem.rows.additions, most).point("multipliers")
-        return moved_sum_point(self._points[i], v, sums, 2 * n_changed, path)
+        most, additions = problem.loss.largest_multiple, problem.rows.additions
+        return duals.RowSums(v, (sums,), path, additions, most).point("multipliers")
 
     def _offer_primal(self, w: Vector, bound: Bound) -> None:
         if bound.high < self.answer.primal.high:
             self.answer = replace(self.answer, w=w, primal=bound)
-
-    def _scale(self, factor: float) -> None:
-        """Evaluate a slightly longer w, which moves rows off the margin."""
-        problem, error = self.problem, scaled_error(self._error, self._length, factor)
-        numbers = self._alpha_at(factor * self._margins, error)[2].cpu().numpy()
-        w = factor * self._w_on_host
-        self._offer_primal(w, _primal(problem, numbers, w, error))
-
-    def _search(self, direction: Tensor, along: Tensor, ridge: float) -> tuple[float, float]:
-        """The step along a direction, and the length of the direction."""
-        unit = 1.0
-        while True:
-            slopes, square, of_intercept = self._slopes(direction, along, unit)
-            if not np.isfinite(slopes).all():
-                self._directions.failed()
-                return 0.0, 0.0
-            if unit == 1.0:
-                # The direction is that of a function with the ridge.
-                self._directions.judge(slopes + ridge * of_intercept * STEPS, self.schedule.steps)
-            step = best_step(slopes)
-            if step is None or not 0.0 < step < STEPS[1] or unit < _LEAST_UNIT:
-                return unit * (1.0 if step is None else step), math.sqrt(square + of_intercept)
-            # Too short to be resolved in this unit.
-            unit *= STEPS[1]
-
-    def _slopes(self, direction: Tensor, along: Tensor, unit: float) -> tuple[Vector, float, float]:
-        """The slopes of the smooth function at ``unit * STEPS``, and the squared length.
-
-        The latter is that of what the regulariser contains, and that of a free intercept.
-        """
-        problem = self.problem
-        falls = kernels.clipped_sums(
-            problem.loss, self._unclipped, along, problem.row_weights, self.sigma, problem.C,
-            self._steps_to_try if unit == 1.0 else unit * self._steps_to_try,
-        )  # fmt: skip
-        last = problem.dimension - problem.free_intercept
-        regularised, free = direction[:last], direction[last:]
-        of_w = torch.stack([self.w[:last] @ regularised, regularised @ regularised, free @ free])
-        on_host = torch.cat([falls, of_w]).cpu().numpy()
-        linear, square, of_intercept = on_host[-3:].tolist()
-        return linear + unit * STEPS * square - on_host[:-3], square, of_intercept
-
-
-def _of_each_side(numbers: Any) -> Any:
-    """The sums of ``kernels.smoothed_alpha`` that make dual points, in a row for each."""
-    return numbers[2:].reshape(-1, 3)
-
-
-def _balancing(alpha: Tensor, signs: Tensor) -> Callable[[float, float], Vector]:
-    """Makes an alpha from the factors of both labels."""
-
-    def balanced(positive: float, negative: float) -> Vector:
-        on_host: Vector = torch.where(signs > 0, positive * alpha, negative * alpha).cpu().numpy()
-        return on_host
-
-    return balanced
 
 
 def _primal(problem: TensorProblem, numbers: Vector, w: Vector, error: float) -> Bound:
@@ -509,13 +391,12 @@ def _primal(problem: TensorProblem, numbers: Vector, w: Vector, error: float) ->
 
 def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
     """J(w), in one pass over the rows."""
-    rows, error = problem.rows, product_error(w)
-    like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
-    products = rows.products(torch.as_tensor(w, **like))
+    rows, error = problem.rows, rounding.product_error(w)
+    margins = problem.signs.double() * rows.products(torch.as_tensor(w, device=rows.device))
     numbers = kernels.smoothed_alpha(
-        problem.loss, problem.signs.to(**like) * products, torch.zeros(problem.n_rows, **like),
-        problem.row_weights, None, rows.product_roundings, 1.0, problem.C,
-        rounding_slack(error, problem.largest_rounding),
+        problem.loss, margins, torch.zeros_like(margins), problem.row_weights, None,
+        rows.product_roundings, 1.0, problem.C,
+        rounding.rounding_slack(error, problem.largest_rounding),
     )[2]  # fmt: skip
     return _primal(problem, numbers.cpu().numpy(), w, error)
 
@@ -523,8 +404,8 @@ def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
 def from_sample(problem: TensorProblem, beginning: Beginning, seed: int) -> Beginning:
     """Where to begin: not at zero, but at the solution on a sample of the rows."""
     rows = problem.rows
-    size = sample_size(problem.m, rows.dimension, rows.largest_sample)
-    if size is None:
+    size = schedule.sample_size(problem.m, rows.dimension, rows.largest_sample)
+    if size is None or rows.is_small:
         return beginning
     generator = torch.Generator(device=rows.device).manual_seed(seed)
     # With replacement.
@@ -534,8 +415,9 @@ def from_sample(problem: TensorProblem, beginning: Beginning, seed: int) -> Begi
         return beginning
     sample = problem.sample(rows.take(which), which)
     deeper = from_sample(sample, Beginning.at(None, sample), seed + 1)
-    descent = Descent(sample, deeper, SAMPLE_GAP, keep_alpha=False)
-    while descent.best.relative_gap > SAMPLE_GAP and descent.steps < SAMPLE_STEPS:
+    descent = Descent(sample, deeper, schedule.SAMPLE_GAP, keep_alpha=False)
+    best = descent.best
+    while best.relative_gap > schedule.SAMPLE_GAP and descent.steps < schedule.SAMPLE_STEPS:
         descent.step()
     return Beginning(descent.schedule.on_all_rows(descent.filled), descent.w)
 
@@ -547,4 +429,4 @@ def _represents(problem: TensorProblem, which: Tensor) -> bool:
     if problem.row_weights is None:
         return True
     weight_share = float(problem.row_weights[which].sum()) / problem.weight_sum
-    return has_enough_weight(weight_share, len(which), problem.m)
+    return schedule.has_enough_weight(weight_share, len(which), problem.m)

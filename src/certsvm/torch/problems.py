@@ -1,16 +1,14 @@
-"""Problems on rows in tensors, which several classes or values of C share."""
+"""Problems on rows in tensors, one at a time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from certsvm.certificates.rounding import upper_sum
@@ -55,8 +53,8 @@ class TensorProblem(BaseProblem):
         sizes: Sizes | None = None,
     ) -> None:
         self.rows, self._signs, self._row_weights = rows, signs, row_weights
-        # What it is trained together with, if anything, and its position in the source.
-        self.group: Any = None
+        # The batch that it is trained with, if any, and its position there.
+        self.batch: Any = None
         self.number = 0
         if isinstance(signs, Tensor) and (
             signs.shape != (rows.n_rows,) or not bool((signs.abs() == 1).all())
@@ -143,46 +141,3 @@ def sizes_of(rows: TensorRows, row_weights: Tensor | None) -> Sizes:
         largest_weight=most,
         R=R,
     )
-
-
-@dataclass(frozen=True)
-class ClassProblems:
-    """The problems of several classes, each against all others.
-
-    Attributes
-    ----------
-    rows : TensorRows
-        The rows, the same for all.
-    codes : Tensor of shape (n_rows,)
-        The class of each row.
-    n_classes : int
-        How many classes there are.
-    positive : ndarray of int
-        The classes on the positive side of the problems.
-    factors : ndarray
-        In each problem, the factor of the weights of its class's rows.
-    row_weights : Tensor of shape (n_rows,) or None
-        The weights of rows in float64, without these factors; None if all are one.
-    objective : Objective
-        C, the loss and whether the intercept is penalised.
-    """
-
-    rows: TensorRows
-    codes: Tensor
-    n_classes: int
-    positive: NDArray[np.int64]
-    factors: Vector
-    row_weights: Tensor | None
-    objective: Objective
-
-    def own(self, which: NDArray[np.int64]) -> Tensor:
-        """The position of each row's class among the problems ``which``, or else their number."""
-        table = np.full(self.n_classes, len(which))
-        table[self.positive[which]] = np.arange(len(which))
-        return torch.as_tensor(table, device=self.codes.device)[self.codes]
-
-    def own_factors(self, which: NDArray[np.int64]) -> Tensor | None:
-        """The factors of the problems ``which``, and one; None if all are one."""
-        if (self.factors == 1.0).all():
-            return None
-        return torch.as_tensor(np.append(self.factors[which], 1.0), device=self.codes.device)

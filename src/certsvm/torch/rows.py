@@ -30,6 +30,8 @@ _CHUNK = 2**28
 _BLOCKS = 2**24, 2**28
 # Rows that are gathered at a time.
 GATHERED = 2**16
+# Numbers of rows that are read in the time of a wait for the device.
+_SMALL = 1e8
 # Norms of rows whose Gram matrix certainly fits into single precision.
 _SINGLE = 1e-6, 1e6
 # Bytes for temporary tensors on the host.
@@ -101,7 +103,7 @@ class TensorRows:
             self._move(memory)
         self.squared_norms = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
         for part, rows in self._read() if self._has_kernels else self.wide():
-            norms = kernels.squared_norms(rows) if self._has_kernels else (rows * rows).sum(1)
+            norms = kernels.products(rows) if self._has_kernels else (rows * rows).sum(1)
             self.squared_norms[part] = norms
         self.squared_norms += self.intercept_scaling**2
         self._refuse_non_finite()
@@ -206,18 +208,6 @@ class TensorRows:
     def _has_kernels(self) -> bool:
         return kernels.usable(self.X[:1].to(self.device))
 
-    def sums_of(self, which: Tensor, weights: Tensor) -> Tensor:
-        """sum_k a_k [x_k, rho] over the rows ``which`` (ascending), for vectors a of weights."""
-        total = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
-        inner = total[:, : self.n_columns]
-        for first in range(0, len(which), GATHERED):
-            now = slice(first, first + GATHERED)
-            rows, a = self.gathered(which[now]), weights[:, now]
-            inner += kernels.sums(rows, a) if self._has_kernels else a @ rows.double()
-        if self.intercept_scaling > 0:
-            total[:, -1] = self.intercept_scaling * weights.sum(1)
-        return total
-
     @property
     def largest_sample(self) -> int:
         """The most rows that may be copied to the device: those of a block."""
@@ -236,11 +226,25 @@ class TensorRows:
         """The rows ``which`` (ascending), without the intercept's column, on the device."""
         return self.X.index_select(0, which.to(self.X.device)).to(self.device)
 
-    def gram(self, rows: Tensor, scales: Tensor | None, *, exact: bool = False) -> Tensor:
-        """sum_k scales_k^2 [x_k, rho][x_k, rho]' of gathered rows; None means scales of one.
+    def gram(self, which: Tensor, weights: Tensor | None, *, exact: bool = False) -> Tensor:
+        """sum_k s_k [x_k, rho][x_k, rho]' over the rows of a mask; None means weights of one.
 
         It is computed as fast as possible, or in float64 if it is to be ``exact``.
         """
+        if self.is_small:
+            scales = which.double() if weights is None else which * weights.sqrt()
+            return self._gram_of(self.X, scales, exact=exact)
+        positions = which.nonzero()[:, 0]
+        total = torch.zeros(
+            (self.dimension, self.dimension), dtype=torch.float64, device=self.device
+        )
+        for now in positions.split(GATHERED):
+            scales = None if weights is None else weights[now].sqrt()
+            total += self._gram_of(self.gathered(now), scales, exact=exact)
+        return total
+
+    def _gram_of(self, rows: Tensor, scales: Tensor | None, *, exact: bool) -> Tensor:
+        """sum_k scales_k^2 [x_k, rho][x_k, rho]' of gathered rows."""
         column = torch.ones(len(rows), device=self.device) if scales is None else scales
         if exact:
             wide = rows.double() if scales is None else rows.double() * scales[:, None]
@@ -264,6 +268,11 @@ class TensorRows:
         G[:d, d] = border
         G[d, d] = self.intercept_scaling**2 * column.double().square().sum()
         return G
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether reading all rows takes no longer than waiting for the device."""
+        return bool(self.X.is_cuda and self.X.numel() <= _SMALL)
 
     @cached_property
     def product_roundings(self) -> Tensor:
