@@ -180,7 +180,29 @@ def test_exact_arithmetic_agrees(door: str, case: Case, size: int, tol: float) -
     assert exact(low) * (1 - Fraction(1, 10**12)) <= J
 
 
-def test_an_intercept_without_penalty_is_for_newton() -> None:
+@pytest.mark.parametrize("height", [1e-3, 1.0, 1e3, None])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_an_intercept_takes_few_passes_more(height: float | None, loss: str) -> None:
+    """Of any height, and without a penalty (None)."""
     X, y = text()
-    with pytest.raises(ValueError, match="needs penalize_intercept=True"):
-        fit_stream(cut(X, y, 2), solver="block-dcd", penalize_intercept=False)
+    y = np.where(X @ np.ones(X.shape[1]) > np.median(X @ np.ones(X.shape[1])) + 0.5, y, -1)
+    how: dict[str, Any] = {
+        "loss": loss, "intercept_scaling": height or 1.0, "penalize_intercept": height is not None
+    }  # fmt: skip
+    for C in (1.0, 100.0):
+        model = fit_stream(cut(X, y, 10), C=C, tol=1e-4, witness=True, max_iter=30, **how)
+        assert model.parameters["solver"] == "block-dcd"
+        (certificate,) = model.certificates
+        assert certificate.met, (C, certificate)
+        assert verify_model(model, [(X, y)]).verdict == "confirmed"
+        other = LinearSVC(C=C, **how).fit(X, y).certificate_
+        assert certificate.dual - certificate.dual_rounding <= other.primal + other.primal_rounding
+        assert other.dual - other.dual_rounding <= certificate.primal + certificate.primal_rounding
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_separable_classes_with_a_free_intercept(C: float) -> None:
+    X, y = separable("far from zero")
+    model = fit_stream(cut(X, y, 3), C=C, penalize_intercept=False, witness=True)
+    assert model.certificates[0].met
+    assert verify_model(model, [(X, y)]).verdict == "confirmed"

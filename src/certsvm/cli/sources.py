@@ -131,15 +131,14 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
 def _left_by_training(memory: int, source: StreamSource, settings: Settings, witness: bool) -> int:
     """The bytes that training from blocks leaves for a cache of rows; raises if it needs more."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
-    from certsvm.solvers import Auto, Newton, SmoothedNewton
+    from certsvm.solvers import Newton, SmoothedNewton
     from certsvm.solvers.second_order.directions import gram_matrices
 
-    stream, objective, d = source.stream, settings.objective, source.dimension
-    solver = source.solver(settings.solver, objective)
+    stream, d = source.stream, source.dimension
+    solver = source.solver(settings.solver, settings.objective)
     needed = _WITHOUT_DATA + BLOCKS_AT_ONCE * stream.largest_block
     needed += 8 * d * (solver.n_vectors + len(source.labels))
-    only_newton = objective.frees(source.intercept_scaling)
-    if isinstance(solver, Newton | SmoothedNewton) or (isinstance(solver, Auto) and only_newton):
+    if isinstance(solver, Newton | SmoothedNewton):
         # The matrices of the threads, their sum, and its factor. Blocks are of about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
         n_stored = n_rows * stream.n_stored // stream.n_rows
@@ -153,7 +152,7 @@ def _left_by_training(memory: int, source: StreamSource, settings: Settings, wit
             f"to {stream.largest_block / 1e6:.1f} MB, {d} columns and the libraries take about "
             f"{needed / 1e6:.0f} MB. Give more, make smaller blocks (certsvm convert "
             "--block-size), or, if there are many columns, use --solver block-dcd, which needs no "
-            "matrices (but a penalty on the intercept)."
+            "matrices."
         )
     return memory - needed
 

@@ -99,7 +99,7 @@ def fit_model(source: Source, settings: Settings, *, witness: bool = False) -> F
             )
         if not issubclass(source.problem_type, PartedProblem):
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
-        settings = replace(settings, keep_alpha=needs_alpha(solver, source, settings.objective))
+        settings = replace(settings, keep_alpha=needs_alpha(solver, source))
     finish = witnessed if witness else None
     results = fit_classes(source, settings, finish=finish)
     return Fit(model_of(source, settings, results), results)
@@ -142,8 +142,7 @@ def fit_stream(
     intercept_scaling : float, default=1.0
         Height of the constant column behind the intercept.
     penalize_intercept : bool, default=True
-        Whether the regulariser contains the intercept. If not, for up to 5000 columns, by Newton's
-        method.
+        Whether the regulariser contains the intercept.
     tol : float, default=0.01
         Relative accuracy to be proved. It is coarser than that of ``LinearSVC``, since each pass
         reads all data.
@@ -238,15 +237,14 @@ def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:
     return replace(result.certified_by(certificate, vector=None), witness=witness)
 
 
-def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
+def needs_alpha(solver: Solver, source: Source) -> bool:
     """Whether the solver has to keep alpha for a witness.
 
     It does not if Newton's method begins on a stream, where alpha is a function of a weight vector.
     """
     streamed = not issubclass(source.problem_type, Problem)
     if streamed and isinstance(solver, Auto):
-        free_intercept = objective.frees(source.intercept_scaling)
-        solver = solver.for_stream(source.n_rows, source.dimension, free_intercept=free_intercept)
+        solver = solver.for_stream(source.n_rows, source.dimension)
     return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
 
 

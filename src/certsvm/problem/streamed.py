@@ -40,10 +40,7 @@ class StreamedProblem(PartedProblem):
     """
 
     where = "rows from a stream"
-    for_many_columns = (
-        "Use 'block-dcd' (with penalize_intercept=True), or hold the rows in memory and use "
-        "'working-set'"
-    )
+    for_many_columns = "Use 'block-dcd', or hold the rows in memory and use 'working-set'"
 
     def __init__(
         self,
