@@ -20,6 +20,8 @@ from certsvm import LinearSVC, Model, fit_stream, verify_model
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import Summary, write_blocks
 from certsvm.files.streams import BlockStream
+from certsvm.fitting.fit_model import fit_model
+from certsvm.fitting.sources import StreamSource
 from certsvm.kernels.losses import LOSSES
 from certsvm.problem.objective import Objective
 from certsvm.problem.streamed import StreamedProblem
@@ -27,6 +29,7 @@ from certsvm.solvers import BlockDCD, Solver, Start
 from certsvm.training.checkpoints import Checkpoint
 from certsvm.training.loop import train
 from certsvm.training.result import Result
+from certsvm.training.settings import Settings
 from tests.cli.running import run
 from tests.problems import Case, cases, exact, exact_objective, optimum
 
@@ -206,3 +209,31 @@ def test_separable_classes_with_a_free_intercept(C: float) -> None:
     model = fit_stream(cut(X, y, 3), C=C, penalize_intercept=False, witness=True)
     assert model.certificates[0].met
     assert verify_model(model, [(X, y)]).verdict == "confirmed"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_witness_that_costs_no_reading_is_the_default(loss: str) -> None:
+    X, y = text()
+    blocks, readings = cut(X, y, 10), [0]
+
+    def begin() -> Blocks:
+        readings[0] += 1
+        return blocks
+
+    models = {}
+    for witness in (None, False, True):
+        readings[0] = 0
+        models[witness] = fit_stream(begin, loss=loss, C=10.0, witness=witness), readings[0]
+    (model, n), (without, least), (_, most) = (models[w] for w in (None, False, True))
+    assert n == least < most
+    assert without.witness is None
+    assert model.certificates[0].met
+    assert verify_model(model, blocks).verdict == "confirmed"
+
+
+def test_newton_and_little_memory_have_no_witness_by_default() -> None:
+    X, y = text(500, 50)
+    assert fit_stream(cut(X, y, 10), solver="smoothed-newton").witness is None
+    for room, kept in ((100_000, False), (1_000_000, True)):
+        source = StreamSource(BlockStream(lambda: cut(X, y, 10), cache_bytes=room))
+        assert (fit_model(source, Settings(tol=0.1)).model.witness is not None) == kept

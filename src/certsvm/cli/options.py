@@ -176,9 +176,11 @@ class Options:
     n_jobs: int | None = _option(
         "--n-jobs", type=click.IntRange(min=1), help="Threads; by default one per processor."
     )
-    witness: bool = _flag(
-        "--witness",
-        help="Write MODEL.witness, from which `verify` recomputes the dual bound.")  # fmt: skip
+    witness: bool | None = _option(
+        "--witness/--no-witness",
+        help="Write MODEL.witness, from which `verify` recomputes the dual bound: up to four bytes "
+             "for each row and class. By default where it costs no pass: from a stream, if `auto` "
+             "or `block-dcd` ascends coordinates.")  # fmt: skip
     memory: int | None = _option(
         "--memory", callback=size, metavar="SIZE",
         help="Memory that this process may use, such as 500M. Larger data are streamed from disk "

@@ -124,11 +124,15 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
         )  # fmt: skip
     source = StreamSource(stream)
     if options.memory is not None:
-        stream.cache_bytes = _left_by_training(options.memory, source, settings, options.witness)
+        stream.cache_bytes = _left_by_training(
+            options.memory, source, settings, witness=bool(options.witness)
+        )
     return source
 
 
-def _left_by_training(memory: int, source: StreamSource, settings: Settings, witness: bool) -> int:
+def _left_by_training(
+    memory: int, source: StreamSource, settings: Settings, *, witness: bool
+) -> int:
     """The bytes that training from blocks leaves for a cache of rows; raises if it needs more."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
     from certsvm.solvers import Newton, SmoothedNewton

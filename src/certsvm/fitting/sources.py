@@ -301,17 +301,18 @@ class StreamSource(Source):
         numbers = solver.n_vectors * self.dimension + 5 * self.n_rows
         if solver.problem_type is SummableProblem and self.dimension <= _NEWTON_COLUMNS:
             numbers += 3 * self.dimension**2
-        return max(1, min(len(self.positive), self._room // (16 * numbers)))
+        return max(1, min(len(self.positive), self.room // (16 * numbers)))
 
     def in_threads(self, fit: Fit, at_once: int, n_jobs: int) -> Fit:
         """All make their passes together."""
         from certsvm.files.streams import SharedPasses
 
-        n, room = len(self.positive), self._room // at_once
+        n, room = len(self.positive), self.room // at_once
         return SharedPasses(self.stream, n, at_once, n_jobs, room).member(fit)
 
     @property
-    def _room(self) -> int:
+    def room(self) -> int:
+        """Memory for what solvers keep of the rows, in bytes."""
         room = self.stream.cache_bytes
         return available_memory() // 2 if room is None else room
 

@@ -65,7 +65,7 @@ def command(
         for model in [os.path.join(output, "C=.model"), *old]:
             require_outputs([file], model=model.removesuffix(".witness"))
     began, written = time.perf_counter(), []
-    settings = options.settings(low, keep_alpha=options.witness)
+    settings = options.settings(low, keep_alpha=bool(options.witness))
     with opened_source(file, options, settings) as (source, settings):
         with live_line("path", quiet=options.silent, elsewhere=True) as show:
             trace = trace_path(
