@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from benchmarks import markdown
 from certsvm.files.block_file import BlockFile
 
-CHUNK, MOST_PASSES, BLOCKS = 20_000, 20, 40
+CHUNK, MOST_PASSES, BLOCKS = 20_000, 15, 40
 WORDS, PER_ROW, FIRST_WORD = 200_000, 80, 100_000
 FIELDS, NOISE = 50, 40
 WITHIN = 1.01

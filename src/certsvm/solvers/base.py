@@ -159,6 +159,9 @@ class Run(ABC):
     solver_name: str = ""
     """Name of the solver now running, if it differs from the solver asked for."""
 
+    why_finished: str = "the solver ended by its own rule"
+    """The reason of a result whose run says that it has ``finished``."""
+
     computes_primal: bool = False
     """Whether the loop takes J from ``primal`` instead of computing it for the candidates."""
 

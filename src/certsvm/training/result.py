@@ -10,11 +10,11 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.certificates.dual import DualVector
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
-from certsvm.solvers.base import Start
+from certsvm.solvers.base import Run, Start
 from certsvm.training.history import History, Record
 
 TARGET_MET = "target met"
-SOLVER_FINISHED = "the solver ended by its own rule"
+SOLVER_FINISHED = Run.why_finished
 OUT_OF_PASSES = "max_iter reached"
 OUT_OF_TIME = "max_time reached"
 STOPPED = "stopped by a callback"
