@@ -86,6 +86,9 @@ _MULTIPLES = (1.0, *(1.0 + 4.0**-i for i in range(1, 7)))
 _ROUNDING = 0.05
 # The square of h, times the number of free rows, relative to the mean square of a row's length.
 _INERTIA = 10.0
+# The cache is visited in at least so many pieces. Sweeps over the rows of one block after the other
+# are much slower where all rows have much in common.
+_PIECES = 64
 # So many numbers are added at a time.
 _CHUNK = 1 << 20
 # The slope, divided by C, of the smoothed loss that makes alpha from the margins of a given w.
@@ -133,10 +136,11 @@ class BlockDCD(Solver):
 
 
 class Cached(NamedTuple):
-    """Rows of one block that stay in memory, and their positions among all rows."""
+    """Rows of one block that stay in memory, their positions among all rows, and |x_k|^2."""
 
     part: Part
     rows: Indices
+    squares: Vector
 
 
 class Intercept:
@@ -318,8 +322,9 @@ class BlockDCDRun(Run):
     def _sweep_block(self, part: Part) -> int:
         """Make sweeps over a block, and cache its free rows; return the number of updates."""
         problem, alpha, active, updates = self._problem, self._alpha[part.span], part.active, 0
+        squares = squares_of(part.rows)
         for _ in range(self._solver.sweeps):
-            active, changed = self._sweep(part, active.copy(), alpha)
+            active, changed = self._sweep(part, squares, self._rng.permutation(active), alpha)
             updates += changed
         ends = box_end(problem.loss, problem.C, part.weights)
         free = np.flatnonzero((alpha > 0.0) & (alpha < ends))
@@ -328,32 +333,35 @@ class BlockDCDRun(Run):
             free = self._rng.permutation(free)[:most]
             free.sort()
         kept = Part(part.rows.take(free), part.signed_weights[free])
-        self._cache[part.first] = Cached(kept, part.first + free)
+        self._cache[part.first] = Cached(kept, part.first + free, squares[free])
         return updates
 
     def _visit_cache(self, n_rows: int) -> int:
         """Sweep over cached rows, after a block of so many; return the number of updates."""
-        left, updates = self._solver.visits * n_rows, 0
+        left, updates, rng = self._solver.visits * n_rows, 0, self._rng
         cached = [c for c in self._cache.values() if c.rows.size]
+        pieces = max(1, _PIECES // max(1, len(cached)))
         while left > 0 and cached:
-            for i in self._rng.permutation(len(cached)):
-                part, rows = cached[i]
+            for i in rng.permutation(np.arange(pieces * len(cached)) % len(cached)):
+                part, rows, squares = cached[i]
+                order = rng.choice(rows.size, -(-rows.size // pieces), replace=False)
                 alpha = self._alpha[rows]
-                updates += self._sweep(part, np.arange(rows.size), alpha)[1]
+                updates += self._sweep(part, squares, order, alpha)[1]
                 self._alpha[rows] = alpha
-                left -= rows.size
+                left -= order.size
                 if left <= 0:
                     break
         return updates
 
-    def _sweep(self, part: Part, order: Indices, alpha: Vector) -> tuple[Indices, int]:
+    def _sweep(
+        self, part: Part, squares: Vector, order: Indices, alpha: Vector
+    ) -> tuple[Indices, int]:
         """Make a step on each row of ``order``; return those that may move, and the updates."""
         problem, w, intercept = self._problem, self._w, self._intercept
-        arrays, squares = part.rows.arrays, part.rows.squared_norms
+        arrays = part.rows.arrays
         if intercept is not None:
             arrays = arrays._replace(intercept_scaling=intercept.height)
-            squares = squares_of(part.rows) + intercept.height**2
-        self._rng.shuffle(order)
+            squares = squares + intercept.height**2
         active, sums, rounding = visit(
             part, order, self._longest,
             lambda piece: sweep(
