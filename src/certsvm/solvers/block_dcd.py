@@ -87,8 +87,9 @@ _ROUNDING = 0.05
 # The square of h, times the number of free rows, relative to the mean square of a row's length.
 _INERTIA = 10.0
 # The cache is visited in at least so many pieces. Sweeps over the rows of one block after the other
-# are much slower where all rows have much in common.
-_PIECES = 64
+# are much slower where all rows have much in common. But more calls than so many after a block would
+# cost more than the steps.
+_PIECES, _CALLS = 64, 200
 # So many numbers are added at a time.
 _CHUNK = 1 << 20
 # The slope, divided by C, of the smoothed loss that makes alpha from the margins of a given w.
@@ -340,8 +341,11 @@ class BlockDCDRun(Run):
         """Sweep over cached rows, after a block of so many; return the number of updates."""
         left, updates, rng = self._solver.visits * n_rows, 0, self._rng
         cached = [c for c in self._cache.values() if c.rows.size]
-        pieces = max(1, _PIECES // max(1, len(cached)))
-        while left > 0 and cached:
+        if not cached:
+            return 0
+        most = sum(c.rows.size for c in cached) * _CALLS / max(left, 1.0)
+        pieces = max(1, int(min(_PIECES, most)) // len(cached))
+        while left > 0:
             for i in rng.permutation(np.arange(pieces * len(cached)) % len(cached)):
                 part, rows, squares = cached[i]
                 order = rng.choice(rows.size, -(-rows.size // pieces), replace=False)
@@ -411,7 +415,7 @@ def cache_room(problem: PartedProblem) -> int:
 
 def _zeros(n: int, *, on_disk: bool) -> Vector:
     """Zeros in memory, or in a temporary file, whose pages the system can evict."""
-    if not on_disk:
+    if not (on_disk and n):
         return np.zeros(n)
     with tempfile.TemporaryFile() as file:
         return np.asarray(np.memmap(file, np.float64, "w+", shape=n))
