@@ -87,8 +87,8 @@ _ROUNDING = 0.05
 # The square of h, times the number of free rows, relative to the mean square of a row's length.
 _INERTIA = 10.0
 # The cache is visited in at least so many pieces. Sweeps over the rows of one block after the other
-# are much slower where all rows have much in common. But more calls than so many after a block would
-# cost more than the steps.
+# are much slower where all rows have much in common. But more calls after a block than the second
+# number would cost more than the steps.
 _PIECES, _CALLS = 64, 200
 # So many numbers are added at a time.
 _CHUNK = 1 << 20
