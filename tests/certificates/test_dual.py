@@ -14,6 +14,7 @@ from certsvm.certificates.dual import (
     DualPoint,
     alpha_sums,
     balanced_point,
+    bound_nearby,
     counts_point,
     dual_bound,
     dual_point,
@@ -103,6 +104,19 @@ def test_a_point_that_was_moved_many_times(case: Case, seed: int, moves: int) ->
 def norm_above(vector: list[Fraction]) -> float:
     """Its length, rounded up."""
     return math.sqrt(float(sum((v * v for v in vector), Fraction(0)))) * (1 + 1e-12)
+
+
+@given(either_loss, seeds, st.sampled_from([0.0, 1e-15, 1e-9, 1e-3, 1.0]))
+def test_a_bound_nearby_needs_no_rows(case: Case, seed: int, off: float) -> None:
+    rng, problem = np.random.default_rng(seed), case.problem()
+    box = case.C * case.row_weights()
+    alpha = box * rng.choice([0.0, 1.0, rng.random()], size=box.size)
+    other = np.clip(alpha + off * box * rng.standard_normal(box.size), 0.0, box)
+    bound = dual_bound(dual_point(problem, alpha, "random"), scaled=False)[0]
+    nearby = bound_nearby(problem, bound, alpha, other)
+    assert exact(nearby.low) <= exact_dual(case, [exact(a) for a in other]) <= exact(nearby.high)
+    if off <= 1e-15:
+        assert nearby.value == pytest.approx(bound.value, rel=1e-6, abs=1e-6 * box.sum())
 
 
 @given(seeds, st.integers(1, 300))
