@@ -184,8 +184,8 @@ class BlockDCDRun(Run):
         free, rho = problem.free_intercept, problem.intercept_scaling
         # Two numbers per row or three, and three more while alpha is kept and scaled.
         numbers, copies = (16 + 8 * free) * problem.n_rows, 24 * problem.n_rows * options.keep_alpha
-        on_disk = numbers > room // 2
-        left = room - copies - (0 if on_disk else numbers)
+        # On disk they count, too: as long as the system does not evict the pages, they are memory.
+        on_disk, left = numbers > room // 2, room - copies - numbers
         self._share = min(solver.cache, max(0, left) / max(1, problem.nbytes))
         self._alpha = _zeros(problem.n_rows, on_disk=on_disk)
         self._weights = _zeros(problem.n_rows, on_disk=on_disk)
