@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
@@ -158,6 +159,45 @@ def test_groups_reach_the_splitter() -> None:
     assert clf.best_score_ == pytest.approx(grid.fit(X, binary, groups=groups).best_score_)
     with pytest.raises(TypeError, match="unexpected"):
         clf.fit(X, binary, colour="red")
+
+
+def test_metadata_routing() -> None:
+    groups, weights = np.arange(len(y)) // 20, np.where(binary, 3.0, 1.0)
+    options = {"Cs": CS, "cv": GroupKFold(5), "random_state": 0, "tol": 1e-9}
+    scores = []
+    with config_context(enable_metadata_routing=True):
+        for asked in (True, False):
+            scorer = get_scorer("accuracy").set_score_request(sample_weight=asked)
+            clf = LinearSVCCV(scoring=scorer, **options)
+            scores.append(clf.fit(X, binary, sample_weight=weights, groups=groups).scores_)
+    plain = LinearSVCCV(**options).fit(X, binary, sample_weight=weights, groups=groups)
+    # Without routing, scores are weighted as training is.
+    np.testing.assert_allclose(scores[0], plain.scores_)
+    assert not np.allclose(scores[1], plain.scores_)
+
+
+def test_callbacks_of_scikit_learn() -> None:
+    pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
+    tasks: list[str] = []
+
+    class Recorder:
+        def setup(self, estimator: Any, context: Any) -> None:
+            tasks.append("setup")
+
+        def teardown(self, estimator: Any, context: Any) -> None:
+            tasks.append("teardown")
+
+        def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+            pass
+
+        def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+            tasks.append(context.task_name)
+            return tasks.count("value of C") == 2
+
+    clf = LinearSVCCV(Cs=CS, random_state=0).set_callbacks(Recorder())
+    with pytest.warns(ConvergenceWarning, match="stopped by a callback"):
+        clf.fit(X, binary)
+    assert tasks == ["setup", "value of C", "value of C", "fit", "teardown"]
 
 
 def test_weights_count_as_rows() -> None:

@@ -60,7 +60,7 @@ class Data:
 
     def folds(self) -> list[Fold]:
         source = self.source()
-        return [Fold(source, train, test) for train, test in self.splits]
+        return [Fold(source, train, test, self.weights) for train, test in self.splits]
 
     def exact_error(self, C: float) -> tuple[float, float]:
         """The least and the largest error that the exact optimum at C can have.

@@ -6,7 +6,8 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
@@ -19,14 +20,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
+from sklearn.utils import metadata_routing as routing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, indexable
+from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from certsvm.certificates.certificate import DEFAULT_TOL, percentage_points
 from certsvm.estimators.classifier import fitted_attributes, rollback
 from certsvm.estimators.linear_svc import LinearSVC
 from certsvm.estimators.path import checked_range, checked_values
+from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.sources import MemorySource
@@ -42,7 +45,7 @@ _COMMON = (
 _ALIKE = (*_COMMON, "max_time", "verbose")
 
 
-class LinearSVCCV(ClassifierMixin, BaseEstimator):
+class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classifier that chooses C by cross-validation, with a proof.
 
     Without ``certify``, models are trained on all folds at several values of C, each from the last
@@ -209,7 +212,7 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LinearSVCCV:
         """Choose C, and train a model with it.
 
         Parameters
@@ -219,9 +222,10 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, in training and in the scores.
-        groups : array-like of shape (n_samples,), default=None
-            Groups of the rows, for splitters that need them.
+            Weights >= 0 of the rows, in training and in the scores; with scikit-learn's metadata
+            routing, in the scores only if the scorer asks for them.
+        **params : dict
+            ``groups`` for the splitter; with metadata routing, what splitter and scorer ask for.
 
         Returns
         -------
@@ -231,7 +235,7 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         with rollback(self):
             Cs = self._values()
             template = LinearSVC(**{name: getattr(self, name) for name in _COMMON})
-            search = self._search(template, Cs, X, y, sample_weight, groups)
+            search = self._search(template, Cs, X, y, sample_weight, params)
             self._set_fitted(search, Cs)
             if self.refit:
                 model = template.set_params(C=self.C_).fit(X, y, sample_weight)
@@ -267,8 +271,9 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
 
     def _search(
         self, template: LinearSVC, Cs: list[float], X: Any, y: Any, sample_weight: Any,
-        groups: Any,
+        params: dict[str, Any],
     ) -> CrossValidation:  # fmt: skip
+        split_with, scored_with = self._routed(sample_weight, params)
         # LinearSVC's own checks of the data; names and number of columns are recorded on it.
         source: Any = template._source(X, y, sample_weight)
         if source.multilabel:
@@ -280,13 +285,17 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         settings = template._settings(source, template._solver_for(source))
         self.__dict__.update(fitted_attributes(template))
         self.classes_ = source.classes
+        score_weights = scored_with.pop("sample_weight", None)
+        if score_weights is not None:
+            score_weights = weights if score_weights is sample_weight else np.asarray(score_weights)
+            scored_with["sample_weight"] = score_weights
         splitter, (indexed, _) = check_cv(self.cv, labels, classifier=True), indexable(X, y)
-        splits = splitter.split(indexed, labels, groups)
+        splits = splitter.split(indexed, labels, **split_with)
         if in_memory:
-            folds = [Fold(source, train, test) for train, test in splits]
+            folds = [Fold(source, train, test, score_weights) for train, test in splits]
         else:
             settings = replace(settings, n_jobs=1)
-            folds = source.folds(splits, weights, () if self.certify else Cs)
+            folds = source.folds(splits, score_weights, () if self.certify else Cs)
         if not folds:
             raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
         self.n_splits_ = len(folds)
@@ -295,23 +304,30 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         def score(fold: Fold, C: float, results: list[Result]) -> float:
             model = clone(template).set_params(C=C)
             model._set_fitted(fold, results)
-            given = {} if weights is None else {"sample_weight": weights[fold.test]}
-            return float(scorer(model, source.X[fold.test], labels[fold.test], **given))
+            chosen = _check_method_params(source.X, params=scored_with, indices=fold.test)
+            return float(scorer(model, source.X[fold.test], labels[fold.test], **chosen))
 
-        began, shown = time.monotonic(), -1.0
+        with _progress(self, {"X": X, "y": y}, None if self.certify else len(Cs)) as value_fitted:
+            return CrossValidation(
+                folds, replace(settings, max_time=self.max_time), certify=self.certify,
+                max_fits=self.max_fits, score=None if _is_accuracy(self.scoring) else score,
+                callback=value_fitted,
+            ).run(Cs)  # fmt: skip
 
-        def print_progress(search: CrossValidation) -> None:
-            nonlocal shown
-            seconds = time.monotonic() - began
-            if self.verbose > 1 or (self.verbose and seconds >= shown + 1.0):
-                shown = seconds
-                print(f"{seconds:6.1f} s  {search}", file=sys.stderr, flush=True)
-
-        return CrossValidation(
-            folds, replace(settings, max_time=self.max_time), certify=self.certify,
-            max_fits=self.max_fits, score=None if _is_accuracy(self.scoring) else score,
-            callback=print_progress,
-        ).run(Cs)  # fmt: skip
+    def _routed(
+        self, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the splitter and the scorer are called with."""
+        if routing._routing_enabled():
+            routed = routing.process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return dict(routed.splitter.split), dict(routed.scorer.score)
+        groups = params.pop("groups", None)
+        if params:
+            raise TypeError(
+                f"fit got unexpected arguments {sorted(params)}, which it passes on with "
+                "sklearn.set_config(enable_metadata_routing=True) only"
+            )
+        return {"groups": groups}, {} if sample_weight is None else {"sample_weight": sample_weight}
 
     def _set_fitted(self, search: CrossValidation, Cs: list[float]) -> None:
         values, best = search.values, search.best
@@ -450,6 +466,52 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
             return float(self.best_estimator_.score(X, y, sample_weight))
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(get_scorer(self.scoring)(self.best_estimator_, X, y, **given))
+
+    def get_metadata_routing(self) -> Any:
+        """What metadata this estimator takes, and what it passes on to splitter and scorer.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            Routing information.
+        """
+        splits = routing.MethodMapping().add(caller="fit", callee="split")
+        scores = routing.MethodMapping().add(caller="fit", callee="score")
+        return (
+            routing.MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=check_cv(self.cv, classifier=True), method_mapping=splits)
+            .add(scorer=get_scorer(self.scoring or "accuracy"), method_mapping=scores)
+        )
+
+
+@contextmanager
+def _progress(
+    estimator: LinearSVCCV, given: dict[str, Any], most: int | None
+) -> Iterator[Callable[[CrossValidation], bool]]:
+    """A callback of the search: prints, and has a task for each C in scikit-learn's callbacks."""
+    root, began, shown = None, time.monotonic(), -1.0
+    if hasattr(estimator, "_init_callback_context"):
+        root = estimator._init_callback_context(max_subtasks=most)
+        root.call_on_fit_task_begin(estimator=estimator, **given)
+
+    def value_fitted(search: CrossValidation) -> bool:
+        nonlocal shown
+        seconds = time.monotonic() - began
+        if estimator.verbose > 1 or (estimator.verbose and seconds >= shown + 1.0):
+            shown = seconds
+            print(f"{seconds:6.1f} s  {search}", file=sys.stderr, flush=True)
+        if root is None:
+            return False
+        task = root.subcontext("value of C")
+        task.call_on_fit_task_begin(estimator=estimator, **given)
+        return bool(task.call_on_fit_task_end(estimator=estimator, **given))
+
+    try:
+        yield value_fitted
+    finally:
+        if root is not None:
+            root.call_on_fit_task_end(estimator=estimator, **given)
 
 
 def _in_sklearn_form(Cs: NDArray[np.float64], measured: dict[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from certsvm.plots import draw_curve, new_figure, notebook_chart, saved
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
-from certsvm.training.settings import INTERRUPTED, OUT_OF_TIME, Result, Settings
+from certsvm.training.settings import INTERRUPTED, OUT_OF_TIME, STOPPED, Result, Settings
 
 DEFAULT_RANGE = (1e-3, 1e2)
 _DEFAULT_VALUES = 20
@@ -219,7 +219,7 @@ class CrossValidation:
     score : callable, default=None
         The score of a fold's models; None means accuracy.
     callback : callable, default=None
-        Called with the search after each value of C.
+        Called with the search after each value of C; a true return value ends it.
 
     Attributes
     ----------
@@ -472,8 +472,8 @@ class CrossValidation:
         if self._eps is not None:
             low, high = map(np.ndarray.tolist, self._bounds(folds, folds, np.array([C, C])))
         self.values[C] = Value(C, folds, *low, *high)
-        if self._callback is not None:
-            self._callback(self)
+        if self._callback is not None and self._callback(self):
+            self._end(STOPPED)
 
     def _end(self, reason: str) -> None:
         self.reason = self.reason or reason

@@ -50,6 +50,8 @@ class Fold(MemorySource):
         All rows.
     train, test : array-like of int
         Which rows to train on, and which to hold out. A row may occur several times.
+    weights : ndarray of shape (n_rows,), default=None
+        The weights of all rows in the error; None means that all are 1.
 
     Attributes
     ----------
@@ -66,7 +68,9 @@ class Fold(MemorySource):
     (['a', 'b'], 3, [1, -1])
     """
 
-    def __init__(self, whole: MemorySource, train: ArrayLike, test: ArrayLike) -> None:
+    def __init__(
+        self, whole: MemorySource, train: ArrayLike, test: ArrayLike, weights: Vector | None = None
+    ) -> None:
         rows = row_positions(train, whole.n_rows, "to train on")
         self.test = row_positions(test, whole.n_rows, "held out")
         given = whole.row_weights
@@ -80,7 +84,7 @@ class Fold(MemorySource):
         present = np.unique(whole.y_index[rows])
         position = np.full(whole.classes.size, -1, dtype=np.int64)
         position[present] = np.arange(present.size)
-        held_out = np.ones(self.test.size) if given is None else given[self.test]
+        held_out = np.ones(self.test.size) if weights is None else np.asarray(weights)[self.test]
         if not held_out.sum() > 0.0:
             raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
         columns = _occupied(self.rows.matrix)
@@ -143,7 +147,7 @@ def stratified_folds(source: MemorySource, n_folds: int, seed: int) -> list[Fold
     # Sorted by class, the rows are dealt to the folds in turn.
     order = order[np.argsort(source.y_index[order], kind="stable")]
     tests = [np.sort(order[i::n_folds]) for i in range(n_folds)]
-    return [Fold(source, np.setdiff1d(order, test), test) for test in tests]
+    return [Fold(source, np.setdiff1d(order, test), test, source.row_weights) for test in tests]
 
 
 def row_positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int64]:

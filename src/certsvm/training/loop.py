@@ -15,6 +15,7 @@ import logging
 import math
 import time
 import warnings
+import weakref
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,8 +24,10 @@ import numpy as np
 from certsvm.certificates.best import BestBounds
 from certsvm.certificates.dual import Response, dual_point
 from certsvm.certificates.primal import primal_bound
+from certsvm.matrices import dense
 from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.rows import Vector
+from certsvm.problem.problems import Problem
+from certsvm.problem.rows import Rows, Vector
 from certsvm.resources import PassCutError, Team, pass_limits, require_memory_for
 from certsvm.solvers import SOLVERS, Auto, make_solver
 from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
@@ -40,6 +43,13 @@ _log = logging.getLogger("certsvm")
 _SPACING = 1.5
 # What a record has of what a pass reports, NaN if the solver does not count or estimate it.
 _REPORTED = ("margin_errors", "updates", "free", "primal_estimate")
+# Training takes long after so many seconds. Columns differ much by this factor, in the first rows.
+_LONG, _MUCH, _FIRST_ROWS = 10.0, 1000.0, 100_000
+_LOOKED_AT: weakref.WeakSet[Rows] = weakref.WeakSet()
+
+
+class ScaleWarning(UserWarning):
+    """Training takes long, and columns differ much in scale: the usual reason for it."""
 
 
 def train(
@@ -48,6 +58,8 @@ def train(
     checkpoint: Checkpoint | None = None, name: str = "", **changes: Any,
 ) -> Result:  # fmt: skip
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
+
+    If training takes long and columns differ much in scale, a ``ScaleWarning`` says so once.
 
     If training takes long and columns differ much in scale, a ``ScaleWarning`` says so once.
 
@@ -230,6 +242,8 @@ class Trainer:
                 (ends.OUT_OF_PASSES, last),
             )
             reason = next((text for text, applies in reasons if applies), "")
+            if not met and self.seconds >= _LONG and isinstance(self.problem, Problem):
+                _warn_of_scales(self.problem.rows)
             if not reason and checkpoint is not None and checkpoint.due():
                 checkpoint.save(self.saved())
         return reason
@@ -343,3 +357,21 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
     able = [n for n, s in solvers.items() if isinstance(problem, s.problem_type) and solves(s)]
     instead = f". Use {', '.join(map(repr, able))}" if able else ""
     raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
+
+
+def _warn_of_scales(rows: Rows) -> None:
+    """Warn if the largest absolute values of columns differ much, once for the same rows."""
+    if rows in _LOOKED_AT:
+        return
+    _LOOKED_AT.add(rows)
+    largest = dense(abs(rows.matrix[:_FIRST_ROWS]).max(axis=0)).ravel().astype(np.float64)
+    largest = largest[largest > 0.0]
+    factor = float(largest.max() / largest.min()) if largest.size else 1.0
+    if factor >= _MUCH:
+        warnings.warn(
+            f"Training takes long, and columns differ in scale by a factor of {factor:.2g}. Scale "
+            "them, for example with StandardScaler or, if they are sparse, MaxAbsScaler of "
+            "sklearn.preprocessing.",
+            ScaleWarning,
+            stacklevel=4,
+        )
