@@ -23,13 +23,7 @@ RUN = [
     *sorted(DOCS.glob("quickstart/*.md")),
     *sorted(DOCS.glob("guide/*.md")),
 ]
-PUBLIC = (
-    "certsvm",
-    "certsvm.files",
-    "certsvm.dask",
-    "certsvm.solvers",
-    "certsvm.torch",
-)
+PUBLIC = ("certsvm", "certsvm.files", "certsvm.dask", "certsvm.solvers", "certsvm.torch")
 EXAMPLES = ("a/b.py", "tests/a/test_b.py")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 SECONDS = re.compile(r"\d+\.\d+ s\b")
@@ -101,8 +95,7 @@ def test_migration(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "estimator"),
-    [("sklearn.svm.LinearSVC", LinearSVC), ("SGDClassifier", SGDClassifier)],
+    ("title", "estimator"), [("sklearn.svm.LinearSVC", LinearSVC), ("SGDClassifier", SGDClassifier)]
 )
 def test_every_parameter_is_on_the_migration_page(title: str, estimator: type) -> None:
     text = (ROOT / "docs" / "migration.md").read_text()

@@ -9,16 +9,7 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from benchmarks import (
-    auto,
-    kernels,
-    master,
-    optima,
-    passes,
-    selection,
-    small,
-    systems,
-)
+from benchmarks import auto, kernels, master, optima, passes, selection, small, systems
 from benchmarks.__main__ import main
 from certsvm.demo import text_like
 

@@ -15,12 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm.files import (
-    LibsvmBlocks,
-    LibsvmError,
-    load_libsvm,
-    read_libsvm,
-)
+from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, read_libsvm
 from certsvm.files import libsvm_parser as parser
 
 
