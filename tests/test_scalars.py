@@ -9,17 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm import (
-    Certificate,
-    LinearSVC,
-    LinearSVCCV,
-    Problem,
-    Rows,
-    bound,
-    fit_path,
-    fit_stream,
-    train,
-)
+from certsvm import LinearSVC, LinearSVCCV, Problem, Rows, bound, fit_path, fit_stream, train
+from certsvm.certificates.certificate import Certificate
 from certsvm.solvers import SGDs
 
 RNG = np.random.default_rng(0)

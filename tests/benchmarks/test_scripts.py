@@ -13,6 +13,8 @@ from benchmarks import auto, kernels, master, optima, passes, selection, small, 
 from benchmarks.__main__ import main
 from certsvm.demo import text_like
 
+QUICK = "optima passes path stability systems auto small kernels master selection"
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -36,21 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "optima",
-        "passes",
-        "path",
-        "stability",
-        "systems",
-        "auto",
-        "small",
-        "kernels",
-        "master",
-        "selection",
-    ],
-)
+@pytest.mark.parametrize("name", QUICK.split())
 def test_a_script_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = [name, "--data", str(folder), "--out", str(folder / "out")]
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])

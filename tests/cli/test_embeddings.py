@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,8 @@ from safetensors.numpy import save_file
 from certsvm import LinearSVC, Model
 from tests.cli.running import run
 
-DEVICES = (
-    None,
-    pytest.param("cpu", marks=pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch")),
-)
+needs_torch = pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch")
+DEVICES = (None, pytest.param("cpu", marks=needs_torch))
 NAMES = np.array([f"kind {i}" for i in range(8)])
 
 
@@ -81,9 +80,7 @@ def test_info(folder: Path) -> None:
     assert "embeddings: 400 rows, 10 columns" in told.out
 
 
-def test_progress_counts_the_classes_that_are_proved(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_counts_proved_classes(folder: Path, capsys: Any) -> None:
     X, y = np.load(folder / "X.npy").astype(float), np.load(folder / "y.npy")
     LinearSVC(verbose=1, tol=0.01).fit(X, y)
     ends = [line for line in capsys.readouterr().err.splitlines() if "classes proved" in line]

@@ -114,19 +114,11 @@ def test_converted_files_and_choices_of_C(folder: Path) -> None:
 
 
 def test_mistaken_columns_are_named(folder: Path) -> None:
-    refuse(
-        "has no column 'noisy' for --ignore or --drop",
-        "train",
-        "t.csv",
-        "--label",
-        "y",
-        "--drop",
-        "noisy",
-        cwd=folder,
-    )
-    refuse("one role only", "train", "t.csv", "--label", "y", "--columns", "a,y", cwd=folder)
+    wrong = "has no column 'noisy' for --ignore or --drop"
+    refuse(wrong, "train t.csv --label y --drop noisy", cwd=folder)
+    refuse("one role only", "train t.csv --label y --columns a,y", cwd=folder)
     # The message about a column of text says how to leave it out.
-    refuse("--drop id", "train", "t.csv", "--label", "y", cwd=folder)
+    refuse("--drop id", "train t.csv --label y", cwd=folder)
 
 
 def test_verify_does_not_believe_the_model_about_its_labels(folder: Path) -> None:
@@ -136,9 +128,8 @@ def test_verify_does_not_believe_the_model_about_its_labels(folder: Path) -> Non
     lines[0] = "y,a,b,noise,z"
     (folder / "t.csv").write_text("\n".join(lines) + "\n")
     run("train", "t.csv", "--label", "y", "--drop", "z", "-o", "m", cwd=folder)
-    assert (
-        "'y' (as the model says)" in run("evaluate", "m", "t.csv", "--ignore", "z", cwd=folder).out
-    )
+    done = run("evaluate", "m", "t.csv", "--ignore", "z", cwd=folder)
+    assert "'y' (as the model says)" in done.out
     other = run("verify", "m", "t.csv", "--ignore", "y", cwd=folder)
     assert other.code == 1
     assert "labels in 'z' (the model says 'y')" in other.out
@@ -245,9 +236,9 @@ def _numbers(ran: Ran) -> list[float]:
 
 def test_without_the_option_strings_are_refused(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", rows())
-    for command in (["train", "t.csv"], ["convert", "t.csv", "t.arrow"]):
-        refuse("'colour' holds string, not numbers. Leave it out (--drop colour", *command,
-               cwd=tmp_path)  # fmt: skip
+    wrong = "'colour' holds string, not numbers. --drop colour"
+    for command in ("train t.csv", "convert t.csv t.arrow"):
+        refuse(wrong, command, cwd=tmp_path)
     (tmp_path / "text").write_text("1 1:1\n-1 2:1\n")
     refuse("--categorical does not apply to libsvm text", "train text --categorical", cwd=tmp_path)
 

@@ -6,6 +6,7 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,9 +56,7 @@ def peak_of(*words: object, cwd: Path) -> int:
      ((2000, 200_000), ["--solver", "sgd-s", "-c", "0.01"], "365M"),
      ((40_000, 20_000), [], "380M")],
 )  # fmt: skip
-def test_what_is_accepted_is_enough(
-    shape: tuple[int, int], options: list[str], memory: str, tmp_path: Path
-) -> None:
+def test_what_is_accepted_is_enough(shape: Any, options: Any, memory: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = sp.random(*shape, density=min(1.0, 30 / shape[1]), format="csr", random_state=rng)
     y = np.where(X @ rng.standard_normal(shape[1]) + rng.standard_normal(shape[0]) > 0, 1, -1)
@@ -74,9 +73,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     for copies in (2, 8):
         (tmp_path / "data").write_bytes(copies * (tmp_path / "one").read_bytes())
         convert(tmp_path / "data", tmp_path / "a.arrow", block_bytes=10**6)
-        words = ("train", "a.arrow", "--memory", "400M", "--stream", "-o", "m", "-q", "--max-iter",
-                 5, "--n-jobs", 1)  # fmt: skip
-        peaks.append(peak_of(*words, cwd=tmp_path))
+        words = "train a.arrow --memory 400M --stream -o m -q --max-iter 5 --n-jobs 1"
+        peaks.append(peak_of(*words.split(), cwd=tmp_path))
     size = (tmp_path / "a.arrow").stat().st_size
     assert size > 40e6
     assert max(peaks) < 400e6

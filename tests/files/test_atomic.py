@@ -13,9 +13,7 @@ from tests.platforms import posix
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_an_error_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, error: type[BaseException]
-) -> None:
+def test_an_error_leaves_the_old_file(tmp_path: Path, error: type[BaseException]) -> None:
     path = tmp_path / "file"
     path.write_text("old")
 

@@ -22,25 +22,14 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from certsvm.files import container
-from certsvm.files.container import (
-    ModelFileError,
-    is_container,
-    kind_of_container,
-    read_container,
-    write_container,
-)
+from certsvm.files.container import ModelFileError, read_container, write_container
 from tests.platforms import linux
 
 DTYPES = ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?", ">f8", ">i4")
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
-scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False)
-    | texts
-)
+numbers = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False)
+scalars = st.none() | st.booleans() | numbers | texts
 values = st.recursive(
     scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(texts, v, max_size=3), max_leaves=9
 )
@@ -68,7 +57,7 @@ def test_what_goes_in_comes_out(content: dict[str, Any], stored: dict[str, NDArr
         before = path.read_bytes()
         write_container(path, "example", content, stored)
         assert path.read_bytes() == before
-        assert kind_of_container(before[:128]) == "example"
+        assert container.kind_of_container(before[:128]) == "example"
 
 
 def _check_same(arrays: dict[str, NDArray[Any]], stored: dict[str, NDArray[Any]]) -> None:
@@ -100,7 +89,7 @@ def _forge(path: Path, text: bytes = GOOD, tensors: Any = None, body: bytes = b"
 def test_the_forger_can_make_a_good_file(tmp_path: Path) -> None:
     path = _forge(tmp_path / "file", GOOD, {"a": TENSOR}, BODY)
     assert read_container(path, "example").arrays["a"].tolist() == [1.5, -2.0]
-    assert is_container(path.read_bytes()[:64])
+    assert container.is_container(path.read_bytes()[:64])
 
 
 @pytest.mark.parametrize(
@@ -213,7 +202,5 @@ def test_what_a_file_claims_is_not_allocated(tmp_path: Path, entry: Any) -> None
     if entry is None:
         # A sparse file: it takes no room on the disk.
         os.truncate(path, 20 << 30)
-    run = subprocess.run(
-        [sys.executable, "-c", GREEDY, str(path)], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.startswith("True")
+    words = [sys.executable, "-c", GREEDY, str(path)]
+    assert subprocess.check_output(words, text=True).startswith("True")

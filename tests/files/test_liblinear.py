@@ -104,9 +104,7 @@ def test_round_trip(labels: set[int], bias: float, data: st.DataObject) -> None:
         ({"parameters": {"intercept_scaling": 0.0}}, "needs a bias > 0"),
     ],
 )
-def test_what_liblinear_has_no_place_for(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_what_liblinear_has_no_place_for(tmp_path: Path, changes: Any, message: str) -> None:
     fields: dict[str, Any] = {"coef": np.ones((1, 1)), "intercept": np.ones(1),
                               "classes": np.array([0, 1]), "class_weight": np.ones(2)}  # fmt: skip
     with pytest.raises(ValueError, match=message):

@@ -250,9 +250,7 @@ def test_silent_parameters_hide_no_problem() -> None:
         ({}, {"more": np.ones(2)}),
     ],
 )
-def test_right_digest_wrong_content(
-    tmp_path: Path, content: dict[str, Any], arrays: dict[str, Any]
-) -> None:
+def test_right_digest_wrong_content(tmp_path: Path, content: Any, arrays: Any) -> None:
     path = tmp_path / "model"
     small().save(path)
     found = read_container(path, "model")
@@ -281,9 +279,7 @@ def fitted(request: pytest.FixtureRequest) -> tuple[LinearSVC, Any, Any]:
     return clf, X, y
 
 
-def test_a_fitted_estimator_survives_a_file(
-    fitted: tuple[LinearSVC, Any, Any], tmp_path: Path
-) -> None:
+def test_a_fitted_estimator_survives_a_file(fitted: Any, tmp_path: Path) -> None:
     clf, X, y = fitted
     values = np.asarray(X)
     fingerprint = Fingerprint.of(values, y)
@@ -303,7 +299,7 @@ def test_a_fitted_estimator_survives_a_file(
     assert "C = 0.3" in str(model)
 
 
-def test_scikit_learn_takes_it_for_its_own(fitted: tuple[LinearSVC, Any, Any]) -> None:
+def test_scikit_learn_takes_it_for_its_own(fitted: Any) -> None:
     clf, X, y = fitted
     twin = Model.from_estimator(clf).to_sklearn()
     check_is_fitted(twin)
@@ -355,9 +351,8 @@ def test_a_full_disk_leaves_the_old_model_and_its_witness(tmp_path: Path, witnes
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     # The witness has room, the model has not.
     witness = Witness(np.ones((1, 3), np.uint8), np.ones(1)) if witnessed else None
-    large = small(
-        coef=np.ones((1, 1000)), fingerprint=Fingerprint(3, 1000, 4, "0" * 64), witness=witness
-    )
+    fingerprint = Fingerprint(3, 1000, 4, "0" * 64)
+    large = small(coef=np.ones((1, 1000)), fingerprint=fingerprint, witness=witness)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
     try:

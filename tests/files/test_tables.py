@@ -74,10 +74,8 @@ def test_columns_keep_their_order_and_roles(tmp_path: Path) -> None:
 def test_many_small_blocks(tmp_path: Path) -> None:
     n = 400_000
     text = "a,label\n" + "".join(f"{i},{i % 3}\n" for i in range(n))
-    for path in (
-        csv(tmp_path, text),
-        parquet(tmp_path, {"a": range(n), "label": np.arange(n) % 3}),
-    ):
+    columns = {"a": range(n), "label": np.arange(n) % 3}
+    for path in (csv(tmp_path, text), parquet(tmp_path, columns)):
         blocks = list(Table(path).blocks(10_000))
         assert len(blocks) > 3
         np.testing.assert_array_equal(np.concatenate([b.X[:, 0] for b in blocks]), np.arange(n))
@@ -124,9 +122,7 @@ def test_parquet_types(tmp_path: Path) -> None:
         (",target,a\n0,x,1\n", {"label": "traget"}, "'traget' .* it has '', 'target', 'a'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_csv_file(
-    text: str, options: Any, message: str, tmp_path: Path
-) -> None:
+def test_bad_csv_files(text: str, options: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match=message):
         everything(Table(csv(tmp_path, text), **options))
 
@@ -141,7 +137,7 @@ def test_what_is_wrong_with_a_csv_file(
         ({"a": pa.array([], pa.float64()), "label": pa.array([], pa.int64())}, "has no rows"),
     ],
 )
-def test_what_is_wrong_with_a_parquet_file(columns: Any, message: str, tmp_path: Path) -> None:
+def test_bad_parquet_files(columns: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match=message):
         everything(Table(parquet(tmp_path, columns)))
 
@@ -171,9 +167,8 @@ def test_rows_in_single_precision(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"row 2, column 'a' is .* too large for float32"):
         list(rows)
     for options in ({"categorical": True}, {"ignore": ["eyes"]}):
-        (batch,) = Table(csv(tmp_path, "a,eyes,label\n0.1,x,1\n"), **options).blocks(
-            dtype=np.float32
-        )
+        path = csv(tmp_path, "a,eyes,label\n0.1,x,1\n")
+        (batch,) = Table(path, **options).blocks(dtype=np.float32)
         assert batch.X.dtype == np.float32
         assert batch.X[0, 0] == np.float32(0.1)
 
@@ -200,9 +195,7 @@ def test_without_a_line_of_names_every_line_is_a_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [None, "id", "label"])
 @pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_the_index_of_pandas_is_neither_feature_nor_label(
-    name: str | None, form: str, tmp_path: Path
-) -> None:
+def test_the_index_of_pandas_has_no_role(name: str | None, form: str, tmp_path: Path) -> None:
     path, n = tmp_path / f"t.{form}", np.arange(30)
     data = pd.DataFrame({"a": n / 7, "b": n, "kind": n % 2})
     data.index = pd.Index(n[::-1] + 100, name=name)
@@ -301,9 +294,8 @@ def test_strings_that_are_no_categories(tmp_path: Path) -> None:
         Table(csv(tmp_path, text), categorical=True)
     few = Table(csv(tmp_path, "name,label\nx,1\ny,0\n"), categorical=True)
     assert few.feature_names == ["name=x", "name=y"]
-    path = parquet(
-        tmp_path, {"s": [f"{i:0100d}" for i in range(60_000)] * 2, "label": [0, 1] * 60_000}
-    )
+    many = [f"{i:0100d}" for i in range(60_000)] * 2
+    path = parquet(tmp_path, {"s": many, "label": [0, 1] * 60_000})
     with pytest.raises(TableError, match="values and more"):
         Table(path, categorical=True)
     with pytest.raises(TableError, match="row 2, column 's' is missing"):

@@ -36,9 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("check")
     X, y = load_iris(return_X_y=True, as_frame=True)
     X["a, quoted"] = np.where(X.iloc[:, 0] > 6.0, "long", 'so "short"')
-    X.assign(label=y.map(["setosa", "versicolor", "virginica"].__getitem__)).to_csv(
-        folder / "iris.csv", index=False
-    )
+    X["label"] = y.map(["setosa", "versicolor", "virginica"].__getitem__)
+    X.to_csv(folder / "iris.csv", index=False)
     words = "iris.csv", "iris.model", "--witness", "--categorical", "-B", "1"
     assert run("train", *words, cwd=folder).code == 0
     assert run("report", "iris.model", cwd=folder).code == 0

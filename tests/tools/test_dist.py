@@ -51,8 +51,6 @@ def test_an_sdist_has_what_tests_need(tmp_path: Path) -> None:
 def test_the_smoke_test_works_for_the_checkout(tmp_path: Path) -> None:
     """Without the list of installed files, which is that of an editable installation here."""
     smoke.on_the_command_line(tmp_path)
-    code = (
-        "from tools import smoke; import os, sys; os.chdir(sys.argv[1]);"
-        "smoke.in_python(smoke.Path())"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=dist.ROOT, check=True)
+    code = "import os; from tools import smoke; os.chdir({!r}); smoke.in_python(smoke.Path())"
+    words = [sys.executable, "-c", code.format(str(tmp_path))]
+    subprocess.run(words, cwd=dist.ROOT, check=True)

@@ -65,9 +65,8 @@ def test_notes_and_ended_classes_on_a_terminal(tmp_path: Path) -> None:
     rows = np.column_stack([X.toarray(), y])
     names = ",".join([*(f"f{j}" for j in range(X.shape[1])), "label"])
     np.savetxt(tmp_path / "t.csv", rows, delimiter=",", header=names, comments="")
-    words = ("train", "t.csv", "--solver", "sgd-s", "--tol", "1e-12", "--max-iter", "3000",
-             "--n-jobs", "1")  # fmt: skip
-    code, shown = _on_a_terminal(*words, cwd=tmp_path)
+    words = "train t.csv --solver sgd-s --tol 1e-12 --max-iter 3000 --n-jobs 1"
+    code, shown = _on_a_terminal(words, cwd=tmp_path)
     assert code == 3
     # A note is on a line of its own, which is cleared before.
     assert b"\x1b[2Kt.csv: labels are in column" in shown

@@ -131,9 +131,7 @@ def test_a_label_for_each_row_is_no_class(kind: str, tmp_path: Path) -> None:
         ("1 x", ["-w", "1=5"], [5.0, 1.0]),
     ],
 )
-def test_labels_are_those_of_the_file(
-    labels: str, words: list[str], weights: list[float], tmp_path: Path
-) -> None:
+def test_labels_of_the_file(labels: str, words: Any, weights: Any, tmp_path: Path) -> None:
     first, second = labels.split()
     rows = [f"1,{first}", f"2,{second}", f"3,{second}"]
     (tmp_path / "t.csv").write_text("\n".join(["x,label", *rows]) + "\n")
@@ -211,8 +209,8 @@ def test_nothing_is_proved_about_scores_with_a_free_intercept(tmp_path: Path) ->
 
 def test_a_forged_checkpoint_costs_time_not_truth(tmp_path: Path) -> None:
     data = write(tmp_path / "data", n_rows=3000, n_columns=40)
-    words = ("train", data, "--solver", "dcd", "--tol", 1e-6, "-o", "m", "--witness",
-             "--checkpoint", "state", "--json")  # fmt: skip
+    options = "--solver dcd --tol 1e-6 -o m --witness --checkpoint state --json"
+    words = ("train", data, *options.split())
     run(*words, "--max-iter", 1, cwd=tmp_path)
     path = tmp_path / "state" / "class-0.checkpoint"
     file = read_container(path, "checkpoint")
@@ -229,9 +227,8 @@ def test_a_forged_checkpoint_costs_time_not_truth(tmp_path: Path) -> None:
 
 def test_another_run_is_not_resumed(tmp_path: Path) -> None:
     data = write(tmp_path / "data", n_rows=3000, n_columns=40)
-    words = ("--solver", "sgd-s", "-c", 50, "--tol", 1e-7, "--max-iter", 3, "-o", "m",
-             "--checkpoint", "state")  # fmt: skip
-    assert run("train", data, *words, cwd=tmp_path).code == 3
+    words = "--solver sgd-s -c 50 --tol 1e-7 --max-iter 3 -o m --checkpoint state"
+    assert run("train", data, *words.split(), cwd=tmp_path).code == 3
     (tmp_path / "m").unlink()
     write(tmp_path / "fewer", n_rows=2999, n_columns=40)
     for file, change, reason in (
@@ -240,5 +237,5 @@ def test_another_run_is_not_resumed(tmp_path: Path) -> None:
         (data, ("-B", "1"), "intercept_scaling = 1.0"),
         ("fewer", (), "2999 rows"),
     ):
-        refuse(reason, "train", file, *words, *change, cwd=tmp_path)
+        refuse(reason, "train", file, *words.split(), *change, cwd=tmp_path)
         assert not (tmp_path / "m").exists()

@@ -174,10 +174,9 @@ def test_the_model_does_not_choose_the_label(table: Path) -> None:
     frame["good"] = (frame["good"] > 0).astype(int)
     frame.rename(columns={"label": "y"}).to_csv(table / "t.csv", index=False)
     save_model(table, ["y"], "good")
+    wrong = "column 'y' has the labels, and is for the model, too"
     for command in ("verify", "evaluate"):
-        refuse(
-            "column 'y' has the labels, and is for the model, too", command, "m", "t.csv", cwd=table
-        )
+        refuse(wrong, command, "m", "t.csv", cwd=table)
     verified = succeed("verify", "m", "t.csv", "--label", "good", "--json", cwd=table)
     assert verified.json["data"] == {
         "file": "t.csv", "rows": 60, "label": "good", "weight": None, "model_label": None,
