@@ -1,4 +1,4 @@
-"""The documentation: links lead somewhere, pages are found, snippets print what they claim."""
+"""The documentation: links lead somewhere, snippets print what they claim, examples draw."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import ast
 import inspect
 import logging
 import re
+import runpy
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sklearn.linear_model import SGDClassifier
@@ -25,6 +28,7 @@ RUN = [
 ]
 PUBLIC = ("certsvm", "certsvm.files", "certsvm.dask", "certsvm.solvers", "certsvm.torch")
 EXAMPLES = ("a/b.py", "tests/a/test_b.py")
+QUICK = ("plot_gpu", "plot_intercept", "plot_linear_probe", "plot_windows")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 SECONDS = re.compile(r"\d+\.\d+ s\b")
 
@@ -159,3 +163,35 @@ def shape(output: str) -> list[str]:
 def numbers(output: str) -> list[float]:
     """The numbers, except for times."""
     return [float(number) for number in NUMBER.findall(SECONDS.sub("", output))]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_script_runs_and_draws(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build of the site runs all."""
+    plt = pytest.importorskip("matplotlib.pyplot", reason="pip install 'certsvm[plot]'")
+    drawn: list[Any] = []
+
+    def show() -> None:
+        drawn.extend(plt.figure(number) for number in plt.get_fignums())
+        plt.close("all")
+
+    plt.switch_backend("Agg")
+    monkeypatch.setattr(plt, "show", show)
+    monkeypatch.chdir(ROOT / "examples")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runpy.run_path(f"{name}.py")
+    assert drawn
+    for figure in drawn:
+        figure.canvas.draw()
+        shown = [axes for axes in figure.axes if axes.axison]
+        for axes in shown:
+            assert axes.get_xlabel(), axes
+            assert axes.get_ylabel(), axes
+        # A stored picture fills the figure and has its axes inside.
+        assert shown or figure.axes[0].images
+
+
+def test_every_script_has_a_place_in_the_order() -> None:
+    style = runpy.run_path(str(ROOT / "docs" / "_ext" / "gallery_style.py"))
+    assert set(style["ORDER"]) == {path.name for path in (ROOT / "examples").glob("*.py")}

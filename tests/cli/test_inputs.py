@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from certsvm import LinearSVC, Model
@@ -65,19 +64,14 @@ def test_data_in_place_of_a_model(command: str, tmp_path: Path) -> None:
     refuse("data is not a model, as `certsvm train` makes", f"{command} data data", cwd=tmp_path)
 
 
-def _table(path: Path, seed: int = 0) -> None:
-    """Labels first, then two features, one without information, and an identifier."""
-    rng = np.random.default_rng(seed)
-    lines = ["y,a,b,noise,id"]
-    for i in range(80):
-        a, b, noise = rng.standard_normal(3)
-        lines.append(f"{'yes' if a + 0.3 * b > 0 else 'no'},{a},{b},{noise},row {i}")
-    path.write_text("\n".join(lines) + "\n")
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    _table(tmp_path / "t.csv")
+    """A table: labels first, two features, one without information, and an identifier."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((80, 3)), columns=["a", "b", "noise"])
+    frame.insert(0, "y", np.where(frame["a"] + 0.3 * frame["b"] > 0, "yes", "no"))
+    frame["id"] = [f"row {i}" for i in range(80)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
     return tmp_path
 
 
@@ -145,25 +139,12 @@ def test_a_report_says_which_labels_it_is_about(folder: Path) -> None:
     assert "labels in 'y' (as the model says)" in done.err
 
 
-COLOURS = np.array(["red", "green", "blue"])
-
-
-def rows(n: int = 120, seed: int = 0) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(seed)
-    made = []
-    for _ in range(n):
-        colour, size, x = rng.choice(COLOURS), rng.choice(["S", "M"]), rng.standard_normal()
-        score = x + (colour == "red") - (size == "S") + 0.3 * rng.standard_normal()
-        label = "yes" if score > 0 else "no"
-        made.append({"colour": str(colour), "x": x, "size": str(size), "bought": label})
-    return made
-
-
-def write_table(path: Path, made: list[dict[str, Any]], separator: str = ",") -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(made[0]), delimiter=separator)
-        writer.writeheader()
-        writer.writerows(made)
+def rows(seed: int = 0) -> pd.DataFrame:
+    rng, n = np.random.default_rng(seed), 120
+    colour, size = rng.choice(["red", "green", "blue"], n), rng.choice(["S", "M"], n)
+    x, noise = rng.standard_normal(n), 0.3 * rng.standard_normal(n)
+    bought = np.where(x + (colour == "red") - (size == "S") + noise > 0, "yes", "no")
+    return pd.DataFrame({"colour": colour, "x": x, "size": size, "bought": bought})
 
 
 NAMES = ("colour=blue", "colour=green", "colour=red", "x", "size=M", "size=S")
@@ -172,7 +153,7 @@ NAMES = ("colour=blue", "colour=green", "colour=red", "x", "size=M", "size=S")
 @pytest.fixture(params=["memory", "loaded", "streamed"])
 def trained(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder with a model from a table, or from the file that it was converted to."""
-    write_table(tmp_path / "t.csv", rows())
+    rows().to_csv(tmp_path / "t.csv", index=False)
     if request.param == "memory":
         done = run("train", "t.csv", "--categorical", "-o", "m", "--tol", 1e-6, cwd=tmp_path)
     else:
@@ -189,16 +170,16 @@ def test_new_tables_are_encoded_as_in_training(trained: Path) -> None:
     assert model.feature_names == NAMES
     assert model.parameters["one_hot"] == {"colour": [0, 3], "size": [4, 6]}
     made = rows()
-    X = np.array([[*(r["colour"] == c for c in ("blue", "green", "red")), r["x"],
-                   *(r["size"] == s for s in "MS")] for r in made], dtype=float)  # fmt: skip
-    y = [r["bought"] for r in made]
-    exact = LinearSVC(tol=1e-8, fit_intercept=False).fit(X, y).certificate_
+    pairs = (name.split("=") for name in NAMES)
+    columns = [made[name] == value[0] if value else made[name] for name, *value in pairs]
+    X = np.column_stack(columns).astype(float)
+    exact = LinearSVC(tol=1e-8, fit_intercept=False).fit(X, made["bought"]).certificate_
     assert model.certificates[0].primal == pytest.approx(exact.primal, rel=1e-3)
     expected = model.predict(X).tolist()
-    others = [{"size": r["size"], "x": r["x"], "colour": r["colour"]} for r in made]
-    write_table(trained / "new.tsv", others, "\t")
+    others = made[["size", "x", "colour"]]
+    others.to_csv(trained / "new.tsv", index=False, sep="\t")
     # Few rows, so that not all values occur.
-    write_table(trained / "few.csv", others[:1], ";")
+    others[:1].to_csv(trained / "few.csv", index=False, sep=";")
     for name, n_rows in (("t.csv", 120), ("new.tsv", 120), ("few.csv", 1)):
         found = run("predict", "m", name, cwd=trained)
         assert (found.code, found.out.split()) == (0, expected[:n_rows])
@@ -208,9 +189,8 @@ def test_new_tables_are_encoded_as_in_training(trained: Path) -> None:
 
 def test_values_that_were_not_seen_are_none(trained: Path) -> None:
     made = rows(seed=1)
-    made[3]["colour"] = made[9]["colour"] = "mauve"
-    made[4]["size"] = "XXL"
-    write_table(trained / "new.csv", made)
+    made.loc[[3, 9], "colour"], made.loc[4, "size"] = "mauve", "XXL"
+    made.to_csv(trained / "new.csv", index=False)
     model = Model.load(trained / "m")
     done = succeed("predict", "m", "new.csv", "--scores", cwd=trained)
     warned = [line for line in done.err.splitlines() if "has not seen" in line]
@@ -220,7 +200,7 @@ def test_values_that_were_not_seen_are_none(trained: Path) -> None:
     ]
     score = float(done.out.splitlines()[3].split()[1])
     coef = dict(zip(NAMES, model.coef[0].tolist(), strict=True))
-    assert score == pytest.approx(coef["x"] * made[3]["x"] + coef[f"size={made[3]['size']}"])
+    assert score == pytest.approx(coef["x"] * made.x[3] + coef[f"size={made['size'][3]}"])
     refuse("it was not trained on this file", "verify", "m", "new.csv", cwd=trained)
     # A file that was converted by itself has other columns, in another order.
     words = ("convert", "new.csv", "new.arrow", "--categorical", "--keep-order", "-q")
@@ -235,7 +215,7 @@ def _numbers(ran: Ran) -> list[float]:
 
 
 def test_without_the_option_strings_are_refused(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", rows())
+    rows().to_csv(tmp_path / "t.csv", index=False)
     wrong = "'colour' holds string, not numbers. --drop colour"
     for command in ("train t.csv", "convert t.csv t.arrow"):
         refuse(wrong, command, cwd=tmp_path)
@@ -244,7 +224,7 @@ def test_without_the_option_strings_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_whose_one_hot_columns_make_no_sense(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", rows())
+    rows().to_csv(tmp_path / "t.csv", index=False)
     run("train", "t.csv", "--categorical", "-q", "-o", "m", cwd=tmp_path)
     model = Model.load(tmp_path / "m")
     for spans in ({"x": [0, 1]}, "colour"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,49 @@ from sklearn.datasets import load_iris
 
 from certsvm import Certificate, LinearSVC, LinearSVCCV, bound, compare, fit_path, train, verify
 from certsvm.certificates.certificate import Certificates
+from certsvm.markup import Html, element, table
 from certsvm.plots import draw_bounds, draw_gap, plot_comparison, svg
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.training.history import History, Record
+from certsvm.verification.verify import verify_model
 from tests.cli.running import noisy
-from tests.test_markup import Found
+
+HOSTILE = '<script>alert("x")</script>&amp;\'"'
+
+
+class Found(HTMLParser):
+    """The tags, attributes and texts of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: dict[str, str | None] = {}
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.update(attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")))
+def test_what_goes_in_is_what_is_read(text: str) -> None:
+    found = Found(element("p", text, title=text))
+    assert found.tags == ["p"]
+    assert found.text == text
+    assert found.attributes == {"title": text}
+
+
+def test_hostile_text_stays_text() -> None:
+    for made in (table([HOSTILE], [[HOSTILE]]), element("p", HOSTILE, Html("<b>bold</b>"))):
+        found = Found(made)
+        assert "script" not in found.tags
+        assert HOSTILE in found.text
 
 
 def test_a_certificate() -> None:
@@ -102,7 +140,7 @@ def test_a_console_shows_sentences(fitted: Any) -> None:
 
 def test_a_verdict_about_other_data_is_no_confirmation(fitted: Any) -> None:
     clf, X, y = fitted
-    report = verify(clf.to_model(X, y), X[::-1], y[::-1])
+    report = verify_model(clf.to_model(X, y), [(X[::-1], y[::-1])])
     assert "refuted" in repr(report)
     assert "not the data" in repr(report)
     assert "#b91c1c" in report._repr_html_()

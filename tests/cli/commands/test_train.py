@@ -45,10 +45,6 @@ def test_the_full_round(tmp_path: Path) -> None:
     assert evaluated.json["accuracy"] == pytest.approx(right / y_new.size)
     assert evaluated.json["rows"] == y_new.size
 
-    assert run("info", "data.model", "--json", cwd=tmp_path).json["features"] == X.shape[1]
-    about = run("info", "data", "--json", cwd=tmp_path).json
-    assert (about["rows"], about["columns"], about["values"]) == (*X.shape, X.nnz)
-
 
 def test_streaming_is_certified_like_memory(tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=4000, n_columns=30)
