@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -58,15 +59,15 @@ def test_every_command_of_the_list_exists() -> None:
     assert CliRunner().invoke(app, ["frobnicate"]).exit_code == 2
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (ValueError("C must be positive"), "C must be positive"),
-        (FileNotFoundError(2, "No such file", "rows.txt"), "rows.txt: No such file"),
-        (ModuleNotFoundError("no rich", name="rich.progress"), "needs the package rich:"),
-        (MemoryError(), "out of memory"),
-    ],
-)
+ERRORS: list[Any] = [
+    (ValueError("C must be positive"), "C must be positive"),
+    (FileNotFoundError(2, "No such file", "rows.txt"), "rows.txt: No such file"),
+    (ModuleNotFoundError("no rich", name="rich.progress"), "needs the package rich:"),
+    (MemoryError(), "out of memory"),
+]
+
+
+@pytest.mark.parametrize(("error", "message"), ERRORS)
 def test_foreseeable_errors_become_messages(error: Exception, message: str) -> None:
     group = Commands("group")
 
@@ -162,57 +163,57 @@ def test_separators(written: str, separator: str, tmp_path: Path) -> None:
         assert run(*words, bad, cwd=tmp_path).code == 2
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("train missing", "does not exist"),
-        ("train data --max-time nan", "'--max-time': nan is not a finite number"),
-        ("train data --max-time -1", "'--max-time': -1.0 is not in the range"),
-        ("train data --tol nan", "'--tol': nan is not a finite number"),
-        ("train data --tol -1", "'--tol': -1.0 is not in the range"),
-        ("train data -c nan", "'--C': nan is not a finite number"),
-        ("train data -c 0", "'--C': 0.0 is not in the range"),
-        ("train data -B inf", "'--bias': inf is not a finite number"),
-        ("train data --checkpoint-every nan", "nan is not a finite number"),
-        ("train data --deadline nan", "nan is not a finite number"),
-        ("train data --solver magic", "unknown solver"),
-        ("train data -o no/where/model", "there is no folder"),
-        ("train data --memory much", "not a size"),
-        ("train data --memory 0", "memory are not enough"),
-        ("train data --memory 1", "Give at least"),
-        ("train data --stream", "--stream needs a file made by `certsvm convert`"),
-        ("train data --witness --solver pegasos", "needs a solver with a dual"),
-        ("train data --checkpoint-every 5", "--checkpoint-every goes with --checkpoint only"),
-        ("train data m -o n", "--output does not go with MODEL"),
-        ("train data m -v 3", "MODEL does not go with --folds"),
-        ("train data -C --witness", "--witness does not go with --find-C"),
-        ("train data -v 1", "not in the range"),
-        ("train data -v 1000", "1000 folds need at least as many rows"),
-        ("train data -w balanced -w 1=2", '"balanced" alone'),
-        ("train data -w 1=much", "write LABEL=W"),
-        ("train data -w1", "write LABEL=W"),
-        ("train data -w7 2", "there is no class 7; there are -1, 1"),
-        ("train data -w x=2", "there is no class x"),
-        ("convert data out --seed 0 --keep-order", "--seed does not go with --keep-order"),
-        ("train data -s 0", "is not one of 'hinge', 'squared_hinge', '1', '2', '3'"),
-        ("train data --loss squared_hinge --solver sgd-s", "not loss="),
-        ("train data -B 1 -R --solver sgd-s", "needs penalize_intercept=True"),
-        ("train data -R", "--free-intercept (-R) needs an intercept: -B 1"),
-        ("path data -R -B 0", "--free-intercept (-R) needs an intercept: -B 1"),
-        ("path data --range 1 0.1", "the first must be less"),
-        ("path data --range 0 1", "0.0 is not in the range"),
-        ("path data --tol 0", "needs tol > 0"),
-        ("path data --solver pegasos", "a solver with a dual bound, and 'pegasos' has none"),
-        ("path data --at 1", "--at goes with --output only"),
-        ("path data --witness", "--witness goes with --output only"),
-        ("path data --range 0.1 1 --at 2 -o m", "--at 2.0 is outside the range"),
-        ("select data --max-fits 3", "--max-fits goes with --certify only"),
-        ("select data --certify 0", "not in the range"),
-        ("select data --certify 0.1 --solver pegasos", "a solver with a dual bound"),
-        ("select data -B 1 -R --certify 0.1", "--free-intercept does not go with --certify"),
-        ("compare data --loss squared_hinge --solvers ocas", "not loss="),
-    ],
-)
+BAD_USAGE: list[Any] = [
+    ("train missing", "does not exist"),
+    ("train data --max-time nan", "'--max-time': nan is not a finite number"),
+    ("train data --max-time -1", "'--max-time': -1.0 is not in the range"),
+    ("train data --tol nan", "'--tol': nan is not a finite number"),
+    ("train data --tol -1", "'--tol': -1.0 is not in the range"),
+    ("train data -c nan", "'--C': nan is not a finite number"),
+    ("train data -c 0", "'--C': 0.0 is not in the range"),
+    ("train data -B inf", "'--bias': inf is not a finite number"),
+    ("train data --checkpoint-every nan", "nan is not a finite number"),
+    ("train data --deadline nan", "nan is not a finite number"),
+    ("train data --solver magic", "unknown solver"),
+    ("train data -o no/where/model", "there is no folder"),
+    ("train data --memory much", "not a size"),
+    ("train data --memory 0", "memory are not enough"),
+    ("train data --memory 1", "Give at least"),
+    ("train data --stream", "--stream needs a file made by `certsvm convert`"),
+    ("train data --witness --solver pegasos", "needs a solver with a dual"),
+    ("train data --checkpoint-every 5", "--checkpoint-every goes with --checkpoint only"),
+    ("train data m -o n", "--output does not go with MODEL"),
+    ("train data m -v 3", "MODEL does not go with --folds"),
+    ("train data -C --witness", "--witness does not go with --find-C"),
+    ("train data -v 1", "not in the range"),
+    ("train data -v 1000", "1000 folds need at least as many rows"),
+    ("train data -w balanced -w 1=2", '"balanced" alone'),
+    ("train data -w 1=much", "write LABEL=W"),
+    ("train data -w1", "write LABEL=W"),
+    ("train data -w7 2", "there is no class 7; there are -1, 1"),
+    ("train data -w x=2", "there is no class x"),
+    ("convert data out --seed 0 --keep-order", "--seed does not go with --keep-order"),
+    ("train data -s 0", "is not one of 'hinge', 'squared_hinge', '1', '2', '3'"),
+    ("train data --loss squared_hinge --solver sgd-s", "not loss="),
+    ("train data -B 1 -R --solver sgd-s", "needs penalize_intercept=True"),
+    ("train data -R", "--free-intercept (-R) needs an intercept: -B 1"),
+    ("path data -R -B 0", "--free-intercept (-R) needs an intercept: -B 1"),
+    ("path data --range 1 0.1", "the first must be less"),
+    ("path data --range 0 1", "0.0 is not in the range"),
+    ("path data --tol 0", "needs tol > 0"),
+    ("path data --solver pegasos", "a solver with a dual bound, and 'pegasos' has none"),
+    ("path data --at 1", "--at goes with --output only"),
+    ("path data --witness", "--witness goes with --output only"),
+    ("path data --range 0.1 1 --at 2 -o m", "--at 2.0 is outside the range"),
+    ("select data --max-fits 3", "--max-fits goes with --certify only"),
+    ("select data --certify 0", "not in the range"),
+    ("select data --certify 0.1 --solver pegasos", "a solver with a dual bound"),
+    ("select data -B 1 -R --certify 0.1", "--free-intercept does not go with --certify"),
+    ("compare data --loss squared_hinge --solvers ocas", "not loss="),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD_USAGE)
 def test_bad_usage(words: str, message: str, tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=40)
     refuse(message, *words.split(), cwd=tmp_path)

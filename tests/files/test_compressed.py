@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,18 +50,18 @@ def everything(data: bytes, size: int) -> bytes:
     return text
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "kind"),
-    [
-        ("a", b"ARROW1\0\0", "blocks"),
-        ("a.txt", b"PAR1...", "table"),
-        ("a.csv", b"a,b\n", "table"),
-        ("a.CSV.gz", b"\x1f\x8b", "table"),
-        ("a.csv.txt", b"1 1:1\n", "text"),
-        ("a.arrow", b"1 1:1\n", "text"),
-        ("a.parquet", b"", "text"),
-    ],
-)
+KINDS: list[Any] = [
+    ("a", b"ARROW1\0\0", "blocks"),
+    ("a.txt", b"PAR1...", "table"),
+    ("a.csv", b"a,b\n", "table"),
+    ("a.CSV.gz", b"\x1f\x8b", "table"),
+    ("a.csv.txt", b"1 1:1\n", "text"),
+    ("a.arrow", b"1 1:1\n", "text"),
+    ("a.parquet", b"", "text"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "kind"), KINDS)
 def test_kinds(name: str, content: bytes, kind: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     assert kind_of(str(tmp_path / name)) == kind

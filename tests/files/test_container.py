@@ -188,15 +188,15 @@ except ModelFileError as error:
 """
 
 
+GREEDY_ENTRIES: list[Any] = [
+    {"dtype": "F64", "shape": [2**57], "data_offsets": [0, 2**60]},
+    {"dtype": "F64", "shape": [0, 2**60], "data_offsets": [0, 0]},
+    None,
+]
+
+
 @linux
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"dtype": "F64", "shape": [2**57], "data_offsets": [0, 2**60]},
-        {"dtype": "F64", "shape": [0, 2**60], "data_offsets": [0, 0]},
-        None,
-    ],
-)
+@pytest.mark.parametrize("entry", GREEDY_ENTRIES)
 def test_what_a_file_claims_is_not_allocated(tmp_path: Path, entry: Any) -> None:
     path = _forge(tmp_path / "file", GOOD, entry and {"a": entry})
     if entry is None:

@@ -186,16 +186,16 @@ def test_an_interrupt_leaves_nothing(what: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["rows.txt"]
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("rows.txt", {"label": "y"}, "unexpected keyword argument 'label'"),
-        ("rows.csv", {"zero_based": True}, "unexpected keyword argument 'zero_based'"),
-        ("rows.txt", {"memory": 1000}, "memory must be at least"),
-        ("rows.csv", {"dtype": np.int32}, "dtype must be float32 or float64"),
-        ("rows.txt", {"block_bytes": -5}, "block_bytes"),
-    ],
-)
+SENSELESS: list[Any] = [
+    ("rows.txt", {"label": "y"}, "unexpected keyword argument 'label'"),
+    ("rows.csv", {"zero_based": True}, "unexpected keyword argument 'zero_based'"),
+    ("rows.txt", {"memory": 1000}, "memory must be at least"),
+    ("rows.csv", {"dtype": np.int32}, "dtype must be float32 or float64"),
+    ("rows.txt", {"block_bytes": -5}, "block_bytes"),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "message"), SENSELESS)
 def test_senseless_settings(name: str, settings: Any, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("a,label\n1.5,1\n" if name.endswith("csv") else "1 1:2\n-1 2:1\n")
     with pytest.raises((TypeError, ValueError), match=message):

@@ -124,40 +124,40 @@ def test_every_changed_byte_is_noticed(saved: bytes, tmp_path: Path) -> None:
                 Model.load(path)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"coef": np.array([[1.0, np.nan]])}, "need coef of shape .*finite"),
-        ({"class_weight": np.array([1.0, -1.0])}, "negative"),
-        ({"class_weight": np.ones(3)}, "class_weight of shape"),
-        ({"coef": np.ones((2, 2))}, "2 classes need coef of shape"),
-        ({"coef": np.ones(2)}, "2 classes need coef of shape"),
-        ({"classes": np.array([1])}, "at least two"),
-        ({"classes": np.array([1, 0])}, "distinct and ascending"),
-        ({"classes": np.array([0.0, np.nan])}, "distinct and ascending"),
-        ({"classes": np.array(["a", "b\0"], dtype=object)}, "ends in NUL"),
-        ({"certificates": small().certificates * 2}, "as many certificates or none"),
-        ({"parameters": {"a": {1, 2}}}, "set"),
-        ({"parameters": {"a": math.nan}}, "null"),
-        ({"history": np.zeros((1, 3))}, "four columns"),
-        ({"history": np.array([[0.0, 1.0, np.nan, 1.0]])}, "history"),
-        ({"feature_names": ("a", 1)}, "must be strings, one for each column"),
-    ],
-)
+BAD_MODELS: list[Any] = [
+    ({"coef": np.array([[1.0, np.nan]])}, "need coef of shape .*finite"),
+    ({"class_weight": np.array([1.0, -1.0])}, "negative"),
+    ({"class_weight": np.ones(3)}, "class_weight of shape"),
+    ({"coef": np.ones((2, 2))}, "2 classes need coef of shape"),
+    ({"coef": np.ones(2)}, "2 classes need coef of shape"),
+    ({"classes": np.array([1])}, "at least two"),
+    ({"classes": np.array([1, 0])}, "distinct and ascending"),
+    ({"classes": np.array([0.0, np.nan])}, "distinct and ascending"),
+    ({"classes": np.array(["a", "b\0"], dtype=object)}, "ends in NUL"),
+    ({"certificates": small().certificates * 2}, "as many certificates or none"),
+    ({"parameters": {"a": {1, 2}}}, "set"),
+    ({"parameters": {"a": math.nan}}, "null"),
+    ({"history": np.zeros((1, 3))}, "four columns"),
+    ({"history": np.array([[0.0, 1.0, np.nan, 1.0]])}, "history"),
+    ({"feature_names": ("a", 1)}, "must be strings, one for each column"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_MODELS)
 def test_models_that_cannot_be(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small(**changes)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("primal", math.nan), ("primal", "1"), ("dual", -math.inf), ("target", -1.0),
-        ("scale", math.inf), ("primal_rounding", -1e-9), ("dual_rounding", -1e-9), ("C", 0.0),
-        ("C", True), ("C", 10**400), ("intercept_scaling", None), ("loss", [1]), ("bound", 1),
-        ("penalize_intercept", 1),
-    ],
-)  # fmt: skip
+BAD_CERTIFICATES: list[Any] = [
+    ("primal", math.nan), ("primal", "1"), ("dual", -math.inf), ("target", -1.0),
+    ("scale", math.inf), ("primal_rounding", -1e-9), ("dual_rounding", -1e-9), ("C", 0.0),
+    ("C", True), ("C", 10**400), ("intercept_scaling", None), ("loss", [1]), ("bound", 1),
+    ("penalize_intercept", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_CERTIFICATES)
 def test_certificates_that_cannot_be(name: str, value: Any, tmp_path: Path) -> None:
     (claim,) = small().certificates
     with pytest.raises((ValueError, OverflowError)):
@@ -200,26 +200,26 @@ def test_silent_parameters_hide_no_problem() -> None:
     assert model.intercept_scaling == 0.25
 
 
-@pytest.mark.parametrize(
-    ("content", "arrays"),
-    [
-        ({"classes": ["a", 1]}, {}),
-        ({"classes": "ab"}, {}),
-        ({"classes": None}, {}),
-        ({"feature_names": 3}, {}),
-        ({"certsvm_version": 1}, {}),
-        ({"parameters": []}, {}),
-        ({"parameters": {"C": {}}, "certificates": []}, {}),
-        ({"certificates": [1]}, {}),
-        ({"certificates": [{"primal": 1.0}]}, {}),
-        ({"fingerprint": {}}, {}),
-        ({"witness": {}}, {}),
-        ({"more": 1}, {}),
-        ({"history": "x"}, {}),
-        ({}, {"coef": np.full((1, 2), np.nan)}),
-        ({}, {"more": np.ones(2)}),
-    ],
-)
+WRONG_CONTENT: list[Any] = [
+    ({"classes": ["a", 1]}, {}),
+    ({"classes": "ab"}, {}),
+    ({"classes": None}, {}),
+    ({"feature_names": 3}, {}),
+    ({"certsvm_version": 1}, {}),
+    ({"parameters": []}, {}),
+    ({"parameters": {"C": {}}, "certificates": []}, {}),
+    ({"certificates": [1]}, {}),
+    ({"certificates": [{"primal": 1.0}]}, {}),
+    ({"fingerprint": {}}, {}),
+    ({"witness": {}}, {}),
+    ({"more": 1}, {}),
+    ({"history": "x"}, {}),
+    ({}, {"coef": np.full((1, 2), np.nan)}),
+    ({}, {"more": np.ones(2)}),
+]
+
+
+@pytest.mark.parametrize(("content", "arrays"), WRONG_CONTENT)
 def test_right_digest_wrong_content(tmp_path: Path, content: Any, arrays: Any) -> None:
     path = tmp_path / "model"
     small().save(path)

@@ -377,19 +377,19 @@ def test_a_source_that_reuses_its_buffer_is_right_or_refused(sparse: bool) -> No
 X2, y2 = np.eye(2), np.array([1, -1])
 
 
-@pytest.mark.parametrize(
-    ("block", "message"),
-    [
-        (X2, "a block must be .* got ndarray"),
-        ((X2, y2[:1]), r"X of shape \(2, 2\) and y of shape \(1,\)"),
-        ((X2, np.array([1.0, np.nan])), "labels that are not finite"),
-        ((X2, y2, [1.0, -1.0]), "weights must be finite and not negative"),
-        ((X2 * np.nan, y2), r"block 2 of the data \(after 2 rows\): .* NaN"),
-        ((np.eye(2, 3), y2), "block 2 has 3 columns, those before it 2"),
-        ((X2, np.array(["a", "b"])), "some labels are numbers and others strings"),
-        ((X2 * 1j, y2), "block 2 .* real numbers"),
-    ],
-)
+BAD_BLOCKS: list[Any] = [
+    (X2, "a block must be .* got ndarray"),
+    ((X2, y2[:1]), r"X of shape \(2, 2\) and y of shape \(1,\)"),
+    ((X2, np.array([1.0, np.nan])), "labels that are not finite"),
+    ((X2, y2, [1.0, -1.0]), "weights must be finite and not negative"),
+    ((X2 * np.nan, y2), r"block 2 of the data \(after 2 rows\): .* NaN"),
+    ((np.eye(2, 3), y2), "block 2 has 3 columns, those before it 2"),
+    ((X2, np.array(["a", "b"])), "some labels are numbers and others strings"),
+    ((X2 * 1j, y2), "block 2 .* real numbers"),
+]
+
+
+@pytest.mark.parametrize(("block", "message"), BAD_BLOCKS)
 def test_blocks_that_are_none(block: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BlockStream(lambda: [(X2, y2), block])

@@ -99,44 +99,44 @@ def test_parquet_types(tmp_path: Path) -> None:
     np.testing.assert_array_equal(X, np.array([[1.0], [0.0], [1.0]]) * np.ones(7))
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("a,label\n1,1\n,0\n", {}, "row 2, column 'a' is missing"),
-        ("a,label\n1,1\n2,NA\n", {}, "row 2, column 'label' is missing"),
-        ("a,w,label\n1,1,1\n2,,1\n", {"weight": "w"}, "row 2, column 'w' is missing"),
-        ("a,label\n1,1\n2,1\ninf,0\n", {}, "row 3, column 'a' is not finite"),
-        ("a,label\n1,1.5\n2,inf\n", {}, "row 2, column 'label' is not finite"),
-        ("a,b,label\n1,red,1\n", {}, "column 'b' holds string, not numbers"),
-        ("a,label\n1,1\n", {"label": "y"}, "no column 'y' for the labels; it has 'a', 'label'"),
-        ("a,label\n1,1\n", {"weight": "w"}, "no column 'w' for the weights"),
-        ("label\n1\n", {}, "no columns besides 'label'"),
-        ("a,a,label\n1,2,1\n", {}, "two columns of the same name"),
-        ("a,label\n1,1\n2,0,4\n", {}, "Expected 2 columns, got 3"),
-        ("", {}, "has no rows"),
-        ("a;label\n1,5;0\n2,5;1\n", {}, "decimal points, not commas"),
-        ("a,label\n", {}, "has no rows"),
-        ("a,label\n1,1\n", {"label": "a", "ignore": ["a"]}, "one role only"),
-        ("a,w,label\n1,-1,1\n", {"weight": "w"}, "row 1, column 'w' is negative"),
-        ("target,a,b\nx,1,2\ny,2,1\n", {}, "'target' holds string.*or name the column of labels"),
-        (",target,a\n0,x,1\n", {"label": "traget"}, "'traget' .* it has '', 'target', 'a'"),
-    ],
-)  # fmt: skip
+BAD_CSV: list[Any] = [
+    ("a,label\n1,1\n,0\n", {}, "row 2, column 'a' is missing"),
+    ("a,label\n1,1\n2,NA\n", {}, "row 2, column 'label' is missing"),
+    ("a,w,label\n1,1,1\n2,,1\n", {"weight": "w"}, "row 2, column 'w' is missing"),
+    ("a,label\n1,1\n2,1\ninf,0\n", {}, "row 3, column 'a' is not finite"),
+    ("a,label\n1,1.5\n2,inf\n", {}, "row 2, column 'label' is not finite"),
+    ("a,b,label\n1,red,1\n", {}, "column 'b' holds string, not numbers"),
+    ("a,label\n1,1\n", {"label": "y"}, "no column 'y' for the labels; it has 'a', 'label'"),
+    ("a,label\n1,1\n", {"weight": "w"}, "no column 'w' for the weights"),
+    ("label\n1\n", {}, "no columns besides 'label'"),
+    ("a,a,label\n1,2,1\n", {}, "two columns of the same name"),
+    ("a,label\n1,1\n2,0,4\n", {}, "Expected 2 columns, got 3"),
+    ("", {}, "has no rows"),
+    ("a;label\n1,5;0\n2,5;1\n", {}, "decimal points, not commas"),
+    ("a,label\n", {}, "has no rows"),
+    ("a,label\n1,1\n", {"label": "a", "ignore": ["a"]}, "one role only"),
+    ("a,w,label\n1,-1,1\n", {"weight": "w"}, "row 1, column 'w' is negative"),
+    ("target,a,b\nx,1,2\ny,2,1\n", {}, "'target' holds string.*or name the column of labels"),
+    (",target,a\n0,x,1\n", {"label": "traget"}, "'traget' .* it has '', 'target', 'a'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "options", "message"), BAD_CSV)
 def test_bad_csv_files(text: str, options: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match=message):
         everything(Table(csv(tmp_path, text), **options))
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"a": [1.0, None], "label": [1, 2]}, "row 2, column 'a' is missing"),
-        ({"a": [1.0, 2.0], "label": [1.0, np.nan]}, "row 2, column 'label' is not finite"),
-        ({"a": [[1], [2]], "label": [1, 2]}, "column 'a' holds list"),
-        ({"a": ["x", "y"], "label": [1, 2]}, "column 'a' holds string"),
-        ({"a": pa.array([], pa.float64()), "label": pa.array([], pa.int64())}, "has no rows"),
-    ],
-)
+BAD_PARQUET: list[Any] = [
+    ({"a": [1.0, None], "label": [1, 2]}, "row 2, column 'a' is missing"),
+    ({"a": [1.0, 2.0], "label": [1.0, np.nan]}, "row 2, column 'label' is not finite"),
+    ({"a": [[1], [2]], "label": [1, 2]}, "column 'a' holds list"),
+    ({"a": ["x", "y"], "label": [1, 2]}, "column 'a' holds string"),
+    ({"a": pa.array([], pa.float64()), "label": pa.array([], pa.int64())}, "has no rows"),
+]
+
+
+@pytest.mark.parametrize(("columns", "message"), BAD_PARQUET)
 def test_bad_parquet_files(columns: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match=message):
         everything(Table(parquet(tmp_path, columns)))

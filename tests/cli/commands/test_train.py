@@ -117,16 +117,16 @@ def test_a_label_for_each_row_is_no_class(kind: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [f"t.{kind}"]
 
 
-@pytest.mark.parametrize(
-    ("labels", "words", "weights"),
-    [
-        ("-1 1", ["-w", "balanced"], [1.5, 0.75]),
-        ("-1 1", ["-w1", "5", "-w-1", "0.5"], [0.5, 5.0]),
-        ("-1 1", ["--class-weight", "1.0=5", "-w", "-1=2"], [2.0, 5.0]),
-        ("1 a=b", ["-w", "a=b=2"], [1.0, 2.0]),
-        ("1 x", ["-w", "1=5"], [5.0, 1.0]),
-    ],
-)
+CLASS_WEIGHTS: list[Any] = [
+    ("-1 1", ["-w", "balanced"], [1.5, 0.75]),
+    ("-1 1", ["-w1", "5", "-w-1", "0.5"], [0.5, 5.0]),
+    ("-1 1", ["--class-weight", "1.0=5", "-w", "-1=2"], [2.0, 5.0]),
+    ("1 a=b", ["-w", "a=b=2"], [1.0, 2.0]),
+    ("1 x", ["-w", "1=5"], [5.0, 1.0]),
+]
+
+
+@pytest.mark.parametrize(("labels", "words", "weights"), CLASS_WEIGHTS)
 def test_labels_of_the_file(labels: str, words: Any, weights: Any, tmp_path: Path) -> None:
     first, second = labels.split()
     rows = [f"1,{first}", f"2,{second}", f"3,{second}"]
@@ -157,16 +157,16 @@ def liblinear(folder: Path, **parameters: Any) -> Any:
     return LiblinearSVC(tol=1e-10, max_iter=10**6, **parameters).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("words", "parameters"),
-    [
-        (("-s", 1), {"loss": "squared_hinge", "dual": True}),
-        (("-s", 2), {"loss": "squared_hinge", "dual": False}),
-        (("-s3",), {"loss": "hinge"}),
-        ((), {"loss": "hinge"}),
-        (("--loss", "squared_hinge"), {"loss": "squared_hinge"}),
-    ],
-)
+TYPES: list[Any] = [
+    (("-s", 1), {"loss": "squared_hinge", "dual": True}),
+    (("-s", 2), {"loss": "squared_hinge", "dual": False}),
+    (("-s3",), {"loss": "hinge"}),
+    ((), {"loss": "hinge"}),
+    (("--loss", "squared_hinge"), {"loss": "squared_hinge"}),
+]
+
+
+@pytest.mark.parametrize(("words", "parameters"), TYPES)
 def test_types_of_liblinear(words: Any, parameters: Any, tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=200, n_columns=8)
     for bias in (-1, 1):
