@@ -76,11 +76,6 @@ def test_the_first_snippet_prints_what_it_says() -> None:
     assert numbers(output) == pytest.approx(numbers(claim), rel=1e-3)
 
 
-def test_the_stream_in_the_docs_runs() -> None:
-    (code,) = [s.code for s in snippets(DOCS / "files.md") if "fit_stream" in s.code]
-    assert output_of(code) == "True\n"
-
-
 def test_what_a_certified_model_tells_in_the_docs() -> None:
     (code,) = [s.code for s in snippets(DOCS / "usage.md") if "decision_interval" in s.code]
     stable, signs, status = output_of(code).splitlines()
@@ -105,9 +100,11 @@ def test_every_parameter_is_on_the_migration_page(title: str, estimator: type) -
         assert re.search(rf"`{name}(=|`)", section), name
 
 
-def test_probabilities_in_the_docs() -> None:
-    (code,) = [s.code for s in snippets(ROOT / "docs" / "usage.md") if "predict_proba" in s.code]
-    assert output_of(code) == "(143, 2)\nTrue\nTrue\n"
+def test_streams_and_probabilities_in_the_docs() -> None:
+    for page, name, output in (("files", "fit_stream", "True\n"),
+                               ("usage", "predict_proba", "(143, 2)\nTrue\nTrue\n")):  # fmt: skip
+        (code,) = [s.code for s in snippets(DOCS / f"{page}.md") if name in s.code]
+        assert output_of(code) == output
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda path: str(path.relative_to(DOCS)))
@@ -147,12 +144,9 @@ def test_every_public_name_is_in_the_reference(module: str) -> None:
     source = (ROOT / "src" / module.replace(".", "/") / "__init__.py").read_text()
     names = re.search(r"^__all__ = (\[.*?\])", source, re.M | re.S)
     assert names
-    assert set(ast.literal_eval(names[1])) - {"__version__"} - listed == elsewhere(module)
-
-
-def elsewhere(module: str) -> set[str]:
     # The reference has Model once.
-    return {"Model"} if module == "certsvm.files" else set()
+    elsewhere = {"Model"} if module == "certsvm.files" else set()
+    assert set(ast.literal_eval(names[1])) - {"__version__"} - listed == elsewhere
 
 
 def shape(output: str) -> list[str]:

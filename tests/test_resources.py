@@ -80,19 +80,6 @@ def in_thread(task: Callable[[], None]) -> None:
         executor.submit(task).result(timeout=60)
 
 
-def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
-    """The threads that factorise, and the limits that they see."""
-    seen: list[tuple[str, list[int]]] = []
-    solve = directions.dposv
-
-    def dposv(*arguments: Any, **options: Any) -> Any:
-        seen.append((threading.current_thread().name, blas()))
-        return solve(*arguments, **options)
-
-    monkeypatch.setattr(directions, "dposv", dposv)
-    return seen
-
-
 def fit(n_jobs: int = 1) -> None:
     # Enough columns for LAPACK: smaller systems have a kernel.
     X = np.random.default_rng(0).standard_normal((120, 40))
@@ -101,7 +88,15 @@ def fit(n_jobs: int = 1) -> None:
 
 
 def test_blas_has_one_thread_in_fits(two_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = watched(monkeypatch)
+    # The threads that factorise, and the limits that they see.
+    seen: list[tuple[str, list[int]]] = []
+    solve = directions.dposv
+
+    def dposv(*arguments: Any, **options: Any) -> Any:
+        seen.append((threading.current_thread().name, blas()))
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(directions, "dposv", dposv)
     fit()
     main = len(seen)
     assert main > 0

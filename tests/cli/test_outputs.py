@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -34,7 +33,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-OVERWRITING: list[Any] = [
+OVERWRITING = [
     # Data that are called like the witness of the output.
     ("train", "out.witness", "-o", "out"),
     ("select", "out.witness", "-o", "out", "--values", "2"),

@@ -150,14 +150,9 @@ def test_another_kind(tmp_path: Path) -> None:
 
 
 def test_files_of_others(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    for data in (
-        b"",
-        b"solver_type L2R_LR\n",
-        pickle.dumps([1]),
-        save({"a": np.ones(2)}),
-        save({"a": np.ones(2)}, {"format": "pt"}),
-    ):
+    path, tensors = tmp_path / "file", {"a": np.ones(2)}
+    others = (save(tensors), save(tensors, {"format": "pt"}))
+    for data in (b"", b"solver_type L2R_LR\n", pickle.dumps([1]), *others):
         path.write_bytes(data)
         with pytest.raises(ModelFileError, match="not a file of certsvm: it begins with"):
             read_container(path, "model")

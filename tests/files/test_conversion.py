@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -136,15 +135,8 @@ def test_tables(form: str, dtype: Any, tmp_path: Path) -> None:
     X, w = rng.standard_normal((400, 3)), rng.random(400)
     y = np.array(["ham", "spam", "egg"])[rng.integers(0, 3, 400)]
     path = tmp_path / f"rows.{form}"
-    if form == "parquet":
-        columns = {f"x{j}": X[:, j] for j in range(3)} | {"w": w, "kind": y}
-        pq.write_table(pa.table(columns), path)
-    else:
-        lines = ["x0,x1,x2,w,kind"] + [
-            ",".join([*(repr(float(v)) for v in X[k]), repr(float(w[k])), y[k]]) for k in range(400)
-        ]
-        text = ("\n".join(lines) + "\n").encode()
-        path.write_bytes(gzip.compress(text) if form == "csv.gz" else text)
+    frame = pd.DataFrame(X, columns=["x0", "x1", "x2"]).assign(w=w, kind=y)
+    (frame.to_parquet if form == "parquet" else frame.to_csv)(path, index=False)
     target = tmp_path / "rows.arrow"
     summary, notes = convert(path, target, label="kind", weight="w", dtype=dtype)
     assert summary.feature_names == ["x0", "x1", "x2"]

@@ -113,12 +113,8 @@ def test_names(tmp_path: Path) -> None:
     nothing = table(tmp_path / "n.parquet", label=pa.nulls(50))
     apart = Embeddings(nothing, label=str(tmp_path / "y.npy")).read(None)
     np.testing.assert_array_equal(apart.y, Y)
-    assert not is_embeddings(table_without_lists(tmp_path / "u.parquet"))
-
-
-def table_without_lists(path: Path) -> Path:
-    pa.parquet.write_table(pa.table({"a": [1.0, 2.0], "label": [0, 1]}), path)
-    return path
+    pa.parquet.write_table(pa.table({"a": [1.0, 2.0], "label": [0, 1]}), tmp_path / "u.parquet")
+    assert not is_embeddings(tmp_path / "u.parquet")
 
 
 BAD_LABELS: list[Any] = [

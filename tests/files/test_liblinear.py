@@ -45,10 +45,8 @@ def test_three_classes_in_any_order() -> None:
 
 
 def test_what_is_written(tmp_path: Path) -> None:
-    model = Model(
-        np.array([[0.1, -2.0]]), np.array([0.75]), np.array([-1.0, 1.0]), np.ones(2),
-        parameters={"intercept_scaling": 0.5},
-    )  # fmt: skip
+    numbers = [[0.1, -2.0]], [0.75], [-1.0, 1.0], np.ones(2)
+    model = Model(*numbers, parameters={"intercept_scaling": 0.5})
     save_liblinear(model, tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == (
         b"solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias 0.5\nw\n"
@@ -58,11 +56,9 @@ def test_what_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 def test_the_solver_tells_the_loss(tmp_path: Path, penalize_intercept: bool) -> None:
-    parameters = {"intercept_scaling": 1.0, "penalize_intercept": penalize_intercept}
-    model = Model(
-        np.array([[0.1, -2.0]]), np.array([0.75]), np.array([-1, 1]), np.ones(2),
-        parameters=parameters | {"loss": "squared_hinge"},
-    )  # fmt: skip
+    parameters: Any = {"intercept_scaling": 1.0, "penalize_intercept": penalize_intercept}
+    parameters["loss"] = "squared_hinge"
+    model = Model([[0.1, -2.0]], [0.75], [-1, 1], np.ones(2), parameters=parameters)
     save_liblinear(model, tmp_path / "m")
     text = (tmp_path / "m").read_text()
     assert text.startswith("solver_type L2R_L2LOSS_SVC_DUAL\n")

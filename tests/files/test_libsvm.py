@@ -81,15 +81,9 @@ option_sets = st.builds(
 ALPHABET = b" \t\n\r#:,.+-e0159qdxin\0\x0b_\xa0\xff"
 
 
-mutations = st.lists(
-    st.tuples(
-        st.sampled_from(["insert", "replace", "delete"]),
-        st.floats(0, 1),
-        st.sampled_from(list(ALPHABET)),
-    ),
-    min_size=1,
-    max_size=3,
-)
+ways = st.sampled_from(["insert", "replace", "delete"])
+places = st.tuples(ways, st.floats(0, 1), st.sampled_from(list(ALPHABET)))
+mutations = st.lists(places, min_size=1, max_size=3)
 
 
 @given(texts, option_sets)
@@ -187,9 +181,8 @@ def test_index_types(seekable: bool, tmp_path: Path) -> None:
     narrow, wide = np.dtype(np.int32), np.dtype(np.int64)
     assert types(b"1 2147483647:1\n") == (narrow, narrow, [2**31 - 2], 2**31 - 1)
     assert types(b"1 2147483648:1\n") == (wide, wide, [2**31 - 1], 2**31)
-    assert types(b"1 2:1\n1 0:1 9223372036854775806:1\n") == (
-        wide, wide, [2, 0, 2**63 - 2], 2**63 - 1,
-    )  # fmt: skip
+    largest = b"1 2:1\n1 0:1 9223372036854775806:1\n"
+    assert types(largest) == (wide, wide, [2, 0, 2**63 - 2], 2**63 - 1)
     assert types(b"1 5:1\n", zero_based=False) == (narrow, narrow, [4], 5)
 
 
@@ -216,8 +209,13 @@ def test_a_line_longer_than_allowed_is_an_error_with_its_number(block_bytes: int
     assert [label for _, y, _ in read for label in y] == [1.0, -1.0]
 
 
+THOUSAND = b"1 1:1000\n" * 1000
+CHANGED = {"shorter": THOUSAND[:4000], "longer": THOUSAND + b"1 1:1\n",
+           "denser": b"1 1:1 2:1\n1\n" + THOUSAND[12:]}  # fmt: skip
+
+
 @pytest.mark.parametrize("positioned", [True, False])
-@pytest.mark.parametrize("change", ["shorter", "longer", "denser"])
+@pytest.mark.parametrize("change", CHANGED)
 def test_a_file_that_changes_between_counting_and_parsing(
     change: str, positioned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,19 +223,12 @@ def test_a_file_that_changes_between_counting_and_parsing(
         # As on Windows.
         monkeypatch.delattr(os, "preadv", raising=False)
     path = tmp_path / "text"
-    path.write_bytes(b"1 1:1000\n" * 1000)
+    path.write_bytes(THOUSAND)
     assert load_libsvm(path)[0].shape == (1000, 1)
     parse = Parser._parse
 
     def change_then_parse(*arguments: Any) -> Any:
-        if change == "shorter":
-            os.truncate(path, 4000)
-        elif change == "denser":
-            with open(path, "r+b") as file:
-                file.write(b"1 1:1 2:1\n1\n")
-        else:
-            with open(path, "ab") as file:
-                file.write(b"1 1:1\n")
+        path.write_bytes(CHANGED[change])
         return parse(*arguments)
 
     monkeypatch.setattr(Parser, "_parse", change_then_parse)
@@ -300,9 +291,8 @@ MISTAKES: list[Any] = [
 
 @pytest.mark.parametrize(("text", "options", "line", "column", "found", "what"), MISTAKES)
 def test_what_is_wrong_and_where(
-    text: bytes, options: dict[str, Any], line: int | None, column: int | None, found: str,
-    what: str, tmp_path: Path,
-) -> None:  # fmt: skip
+    text: bytes, options: Any, line: Any, column: Any, found: str, what: str, tmp_path: Path
+) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(text)
     where = f"{path}, line {line}, column {column}: " if line else f"{path}: "
@@ -327,17 +317,10 @@ def matrices(draw: st.DrawFn) -> tuple[Any, Any, bool]:
     dtype = np.float32 if width == 32 else np.float64
     columns = draw(st.sampled_from([1, 5, 2**31 - 1, 2**40]))
     values = st.floats(allow_nan=False, allow_infinity=False, width=width)
-    rows = draw(
-        st.lists(st.dictionaries(st.integers(0, columns - 1), values, max_size=6), min_size=1,
-                 max_size=6)
-    )  # fmt: skip
-    labels = draw(
-        st.lists(
-            st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([-1.0, 1.0]),
-            min_size=len(rows),
-            max_size=len(rows),
-        )
-    )
+    row = st.dictionaries(st.integers(0, columns - 1), values, max_size=6)
+    rows = draw(st.lists(row, min_size=1, max_size=6))
+    label = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([-1.0, 1.0])
+    labels = draw(st.lists(label, min_size=len(rows), max_size=len(rows)))
     pairs = [(j, row[j]) for row in rows for j in sorted(row)]
     indptr = np.cumsum([0, *map(len, rows)])
     data = np.array([v for _, v in pairs], dtype=dtype)

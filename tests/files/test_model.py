@@ -381,11 +381,8 @@ def test_columns_of_frames_are_matched_by_name() -> None:
 )
 def test_frames_with_other_columns_are_refused(columns: list[str], message: str) -> None:
     frame = pd.DataFrame(np.eye(4), columns=["a", "b", "d", "e"])
-    model = Model(
-        coef=np.array([[2.0, -1.0]]), intercept=np.zeros(1), classes=np.array([0, 1]),
-        class_weight=np.ones(2), feature_names=("a", "b"),
-        certificates=(Certificate(4.0, 3.875, target=0.1),),
-    )  # fmt: skip
+    claims = (Certificate(4.0, 3.875, target=0.1),)
+    model = Model([[2.0, -1.0]], [0.0], [0, 1], np.ones(2), claims, feature_names=("a", "b"))
     X, y = frame[columns], np.array([0, 1, 0, 1])
     for answer in (
         model.predict, model.decision_function, model.decision_interval, model.stability,

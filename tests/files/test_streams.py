@@ -52,8 +52,12 @@ def blocks_of(case: Case, cuts: list[int]) -> list[tuple[Any, ...]]:
 
 def streamed(case: Case, cuts: list[int]) -> StreamedProblem:
     blocks = blocks_of(case, cuts)
-    rho, ahead = case.intercept_scaling, len(cuts) % 2 == 0
-    stream = BlockStream(lambda: blocks, intercept_scaling=rho, read_ahead=ahead)
+    return problem_on(case, lambda: blocks, read_ahead=len(cuts) % 2 == 0)
+
+
+def problem_on(case: Case, source: Any, *, read_ahead: bool) -> StreamedProblem:
+    rho = case.intercept_scaling
+    stream = BlockStream(source, intercept_scaling=rho, read_ahead=read_ahead)
     positive = int(np.searchsorted(stream.classes, 1.0))
     return StreamedProblem(stream, positive, Objective(C=case.C))
 
@@ -71,14 +75,11 @@ def no_thread_is_left() -> bool:
     while time.monotonic() < deadline:
         frames = sys._current_frames()
         readers = [t for t in threading.enumerate() if t.name.startswith("certsvm-read")]
-        if all(t.ident in frames and _idle(frames[t.ident]) for t in readers):
+        at_work = [frames.get(t.ident or 0) for t in readers]
+        if all(frame and frame.f_code.co_name == "_run_all" for frame in at_work):
             return True
         time.sleep(0.001)
     return False
-
-
-def _idle(frame: Any) -> bool:
-    return bool(frame.f_code.co_name == "_run_all")
 
 
 @few
@@ -159,12 +160,9 @@ def test_all_sources_give_the_same_bits(
     sources: list[Callable[[], Any]] = [lambda: blocks, generated, BlockFile(path)]
     results, prints = [], set()
     for source, read_ahead in zip([*sources, generated], [True, False, True, True], strict=True):
-        rho = case.intercept_scaling
-        stream = BlockStream(source, intercept_scaling=rho, read_ahead=read_ahead)
-        positive = int(np.searchsorted(stream.classes, 1.0))
-        problem = StreamedProblem(stream, positive, Objective(C=case.C))
+        problem = problem_on(case, source, read_ahead=read_ahead)
         results.append(train(problem, make_solver(name), tol=1e-9, max_iter=4, seed=1))
-        prints.add(stream.fingerprint)
+        prints.add(problem.stream.fingerprint)
     assert len(prints) == 1
     for other in results[1:]:
         same(results[0], other)
@@ -353,10 +351,7 @@ def test_a_source_that_reuses_its_buffer_is_right_or_refused(sparse: bool) -> No
 
     def source() -> Iterator[tuple[Any, ...]]:
         for i in range(12):
-            if sparse:
-                X.data[:] = data[i].ravel()
-            else:
-                X[:] = data[i]
+            (X.data if sparse else X.ravel())[:] = data[i].ravel()
             y[:] = labels[i]
             yield X, y
 
