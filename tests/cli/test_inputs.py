@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import save_file
 
 from certsvm import LinearSVC, Model
 from certsvm.files import save_libsvm
@@ -230,3 +233,92 @@ def test_a_model_whose_one_hot_columns_make_no_sense(tmp_path: Path) -> None:
     for spans in ({"x": [0, 1]}, "colour"):
         replace(model, parameters={**model.parameters, "one_hot": spans}).save(tmp_path / "bad")
         refuse("cannot be told apart", "predict", "bad", "t.csv", cwd=tmp_path)
+
+
+needs_torch = pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch")
+DEVICES = (None, pytest.param("cpu", marks=needs_torch))
+KINDS = np.array([f"kind {i}" for i in range(8)])
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 8, 400)
+    X = rng.standard_normal((8, 10))[codes] + 2.0 * rng.standard_normal((400, 10))
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float16)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", KINDS[codes])
+    save_file({"X": X, "labels": codes}, tmp_path / "X.safetensors")
+    return tmp_path
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_probe(embedded: Path, device: str | None) -> None:
+    data = ("X.npy", "--labels", "y.npy")
+    where = () if device is None else ("--device", device)
+    trained = run("train", *data, *where, "-B", 1, "--tol", 0.001, "-o", "m", cwd=embedded)
+    assert trained.code == 0, trained.err
+    X, y = np.load(embedded / "X.npy").astype(float), np.load(embedded / "y.npy")
+    model = Model.load(embedded / "m")
+    assert model.classes.tolist() == KINDS.tolist()
+    # Rows on a device are not hashed.
+    assert (model.fingerprint is None) == (device is not None)
+    optimum = LinearSVC(tol=1e-8).fit(X, y)
+    for claim, true in zip(model.certificates, optimum.certificates_ or (), strict=True):
+        assert claim.dual <= true.primal * (1 + 1e-9)
+        assert true.dual <= claim.primal * (1 + 1e-9)
+    verified = run("verify", "m", *data, "--json", cwd=embedded)
+    assert verified.json["verdict"] == "half confirmed"
+
+    predicted = run("predict", "m", "X.npy", cwd=embedded)
+    assert predicted.out.splitlines() == model.predict(X).tolist()
+    assert "accuracy" not in predicted.err
+    accuracy = np.mean(model.predict(X) == y)
+    assert f"accuracy {accuracy:.4%}" in run("predict", "m", *data, cwd=embedded).err
+    measured = run("evaluate", "m", *data, "--json", cwd=embedded).json
+    assert measured["accuracy"] == pytest.approx(accuracy)
+    assert measured["top_5_accuracy"] == pytest.approx(optimum.top_k_accuracy(X, y, 5), abs=0.01)
+    assert accuracy < measured["top_5_accuracy"] < 1.0
+
+
+def test_embeddings_that_are_refused(embedded: Path) -> None:
+    run("train", "X.safetensors", "-o", "m", cwd=embedded)
+    for words, wrong in [
+        (("train", "X.npy"), "X.npy has no labels: say where they are"),
+        (("evaluate", "m", "X.npy"), "X.npy has no labels"),
+        (("train", "X.npy", "--labels", "no.npy"), "no.npy"),
+        (("train", "X.safetensors", "--weight", "w"), "--weight does not apply to embeddings"),
+        (("train", "X.safetensors", "--device", "cpu", "--witness"), "does not go with"),
+        (("convert", "X.npy", "out"), "holds embeddings"),
+        (("scale", "X.npy", "out"), "not libsvm text or a table"),
+    ]:
+        ran = run(*words, cwd=embedded)
+        assert ran.code == 2
+        assert wrong in ran.err
+
+
+def test_info_about_embeddings(embedded: Path) -> None:
+    told = run("info", "X.safetensors", cwd=embedded)
+    assert "embeddings: 400 rows, 10 columns" in told.out
+
+
+def test_progress_counts_proved_classes(embedded: Path, capsys: Any) -> None:
+    X, y = np.load(embedded / "X.npy").astype(float), np.load(embedded / "y.npy")
+    LinearSVC(verbose=1, tol=0.01).fit(X, y)
+    ends = [line for line in capsys.readouterr().err.splitlines() if "classes proved" in line]
+    assert [line.partition("; ")[2].rpartition("; ")[2] for line in ends] == [
+        f"{i} of 8 classes proved" for i in range(1, 9)
+    ]
+
+
+def test_of_many_classes_the_worst_certificate_is_printed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", rng.standard_normal((164, 4)))
+    np.save(tmp_path / "y.npy", np.tile(np.arange(41), 4))
+    ran = run("train", "X.npy", "--labels", "y.npy", "--tol", 0.1, "-o", "m", cwd=tmp_path)
+    lines = ran.out.splitlines()
+    assert lines[0] == "41 of 41 classes proved; the worst:"
+    claims = Model.load(tmp_path / "m").certificates
+    worst = max(range(41), key=lambda i: claims[i].proved_gap)
+    assert lines[1] == f"class {worst}: {claims[worst]}"
+    assert len(lines) == 3

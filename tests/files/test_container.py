@@ -1,10 +1,11 @@
-"""The container: what goes in comes out, and nothing else is taken for it."""
+"""The container: what goes in comes out, nothing else is taken for it; and atomic writes."""
 
 from __future__ import annotations
 
 import json
 import os
 import pickle
+import stat
 import struct
 import subprocess
 import sys
@@ -22,8 +23,9 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from certsvm.files import container
+from certsvm.files.atomic import WriteError, atomic_write
 from certsvm.files.container import ModelFileError, read_container, write_container
-from tests.platforms import linux
+from tests.platforms import linux, posix
 
 DTYPES = ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?", ">f8", ">i4")
 
@@ -199,3 +201,59 @@ def test_what_a_file_claims_is_not_allocated(tmp_path: Path, entry: Any) -> None
         os.truncate(path, 20 << 30)
     words = [sys.executable, "-c", GREEDY, str(path)]
     assert subprocess.check_output(words, text=True).startswith("True")
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_error_leaves_the_old_file(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail() -> None:
+        with atomic_write(path, "w") as file:
+            file.write("new")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o600, 0o755])
+def test_permissions_are_handed_on(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(mode)
+    with atomic_write(path) as file:
+        file.write(b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@posix
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_new_file_honours_the_umask(tmp_path: Path, mask: int, mode: int) -> None:
+    before = os.umask(mask)
+    try:
+        with atomic_write(tmp_path / "file") as file:
+            file.write(b"new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with (
+        pytest.raises(WriteError, match=r"could not write .*missing.* does not exist; the prev"),
+        atomic_write(tmp_path / "missing" / "file"),
+    ):
+        pass
+    with pytest.raises(WriteError, match="not a regular file"), atomic_write(tmp_path):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_callers_own_errors_stay_what_they_are(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(tmp_path / "file"):
+        (tmp_path / "not there").read_bytes()
+    assert not isinstance(caught.value, WriteError)
