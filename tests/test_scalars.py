@@ -28,9 +28,8 @@ def _fitted(**parameters: Any) -> list[Certificate]:
 
 
 def _trained(number: Number) -> list[Certificate]:
-    problem = Problem(
-        Rows(X, intercept_scaling=number(0.7)), Y, C=number(0.3), weights=number(WEIGHTS)
-    )
+    rows = Rows(X, intercept_scaling=number(0.7))
+    problem = Problem(rows, Y, C=number(0.3), weights=number(WEIGHTS))
     result = train(problem, SGDs(f=number(1.3)), tol=number(0.03), max_time=number(99.3), seed=0)
     return [result.certificate]
 

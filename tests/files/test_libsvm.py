@@ -93,9 +93,7 @@ def test_texts_in_the_format(text: bytes, options: Options) -> None:
 
 
 @given(texts, option_sets, mutations)
-def test_texts_with_mistakes(
-    text: bytes, options: Options, changes: list[tuple[str, float, int]]
-) -> None:
+def test_texts_with_mistakes(text: bytes, options: Options, changes: list[Any]) -> None:
     damaged = bytearray(text)
     for kind, place, byte in changes:
         position = int(place * len(damaged))

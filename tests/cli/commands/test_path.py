@@ -164,7 +164,7 @@ def _on_a_terminal(*words: object, cwd: Path) -> tuple[int, bytes]:
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
 def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    how = "--tol 1e-12 --max-iter 20000"
+    how = "--tol 1e-12 --max-iter 4000"
     code, shown = _on_a_terminal(f"train data --solver sgd-s {how}", cwd=tmp_path)
     assert code in (0, 3)
     assert b"training: pass" in shown
