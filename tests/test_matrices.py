@@ -1,4 +1,4 @@
-"""No path reads a sparse matrix before its indices were checked."""
+"""No path reads a sparse matrix before its indices were checked, or masked or complex data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm import LinearSVC, Model, Rows, bound, compare, fit_stream, verify, verify_model
+from certsvm import LinearSVC, Model, Problem, Rows, bound, compare, fit_path, fit_stream
 from certsvm.files import save_libsvm
 from certsvm.matrices import checked_csr, checked_matrix, refuse_broken
 from certsvm.verification.evidence import Fingerprint
+from certsvm.verification.verify import verify, verify_model
 
 FAR = 2**31 - 1
+# These are given what others have checked.
+INNER = ("Fingerprint", "checked_csr")
 SMALL = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 0.0, 5.0], [0.0, 6.0, 0.0]])
 Y = np.array([1, -1, 1, -1])
 
@@ -71,10 +74,14 @@ PATHS: dict[str, Callable[[Any], object]] = {
     "Rows": Rows,
     "fit": lambda X: LinearSVC().fit(X, Y),
     "partial_fit": lambda X: LinearSVC().partial_fit(X, Y, classes=[-1, 1]),
-    "predict": lambda X: FITTED.predict(X),
+    "predict": FITTED.predict,
+    "decision_function": FITTED.decision_function,
+    "score": lambda X: FITTED.score(X, Y),
+    "fit_path": lambda X: fit_path(LinearSVC(), X, Y, [1.0]),
     "verify": lambda X: verify(FITTED, X, Y),
     "verify_model": lambda X: verify_model(MODEL, [(X, Y)]),
     "Model.predict": MODEL.predict,
+    "Model.decision_function": MODEL.decision_function,
     "bound": lambda X: bound(FITTED, X, Y),
     "compare": lambda X: compare(X, Y, solvers=["dcd"]),
     "fit_stream": lambda X: fit_stream(lambda: [(X, Y)]),
@@ -92,12 +99,37 @@ def test_broken_matrices_are_refused_on_every_path(path: str) -> None:
             PATHS[path](X)
 
 
-@pytest.mark.parametrize(
-    "path", ["Rows", "fit", "predict", "verify", "Model.predict", "fit_stream"]
-)
-def test_masked_arrays_are_refused(path: str) -> None:
+@pytest.mark.parametrize("path", [path for path in PATHS if path not in INNER])
+def test_masked_and_complex_rows_are_refused(path: str) -> None:
     with pytest.raises(ValueError, match="X has masked entries"):
         PATHS[path](np.ma.MaskedArray(SMALL, SMALL > 4))
+    for rows in (SMALL + 0.5j, sp.csr_matrix(SMALL + 0.5j)):
+        with pytest.raises(ValueError, match=r"must hold real numbers|Complex data not supported"):
+            PATHS[path](rows)
+
+
+# With labels y and weights s.
+TAKE_LABELS: dict[str, Callable[[Any, Any], Any]] = {
+    "fit": lambda y, s: LinearSVC().fit(SMALL, y, sample_weight=s),
+    "partial_fit": lambda y, s: LinearSVC().partial_fit(SMALL, y, [-1, 1], sample_weight=s),
+    "fit_path": lambda y, s: fit_path(LinearSVC(), SMALL, y, [1.0], sample_weight=s),
+    "bound": lambda y, s: bound(FITTED, SMALL, y, sample_weight=s),
+    "compare": lambda y, s: compare(SMALL, y, solvers="dcd", sample_weight=s),
+    "Problem": lambda y, s: Problem(Rows(SMALL), y, weights=s),
+}
+
+
+@pytest.mark.parametrize("way", TAKE_LABELS)
+def test_labels_and_weights_with_masked_entries(way: str) -> None:
+    with pytest.raises(ValueError, match="has masked entries"):
+        TAKE_LABELS[way](np.ma.array(Y, mask=Y > 0), np.ones(4))
+    with pytest.raises(ValueError, match=r"weights? has masked entries"):
+        TAKE_LABELS[way](Y, np.ma.array(np.ones(4), mask=Y > 0))
+
+
+def test_a_mask_that_hides_nothing_is_no_obstacle() -> None:
+    complete = np.ma.array(SMALL, mask=np.zeros(SMALL.shape, dtype=bool))
+    np.testing.assert_array_equal(FITTED.predict(complete), FITTED.predict(SMALL))
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -17,16 +17,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from certsvm import LinearSVC, Problem, Rows, bound, compare, fit_stream, resources, train
-from certsvm.resources import (
-    ALONE,
-    NotEnoughMemoryError,
-    PassCutError,
-    Team,
-    available_memory,
-    pass_limits,
-    require_time,
-    single_threaded_blas,
-)
+from certsvm.resources import NotEnoughMemoryError, require_time, single_threaded_blas
 from certsvm.solvers import SGDs, directions
 from tests.cli.running import run_process as run
 from tests.platforms import linux
@@ -39,7 +30,7 @@ def blas() -> list[int]:
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 @pytest.mark.parametrize("pieces", [0, 1, 2, 7])
 def test_every_piece_is_done_once(n_jobs: int, pieces: int) -> None:
-    with Team(n_jobs) as team:
+    with resources.Team(n_jobs) as team:
         done = team.share(lambda first, last: list(range(first, last)), pieces)
     assert list(itertools.chain(*done)) == list(range(pieces))
     assert len(done) <= max(1, min(n_jobs, pieces))
@@ -53,11 +44,11 @@ def test_a_team_uses_threads_and_leaves_none_behind() -> None:
         barrier.wait()
         names.add(threading.current_thread().name)
 
-    with Team(2) as team:
+    with resources.Team(2) as team:
         team.share(task, 2)
     assert len(names) == 2
     assert not any(thread.name.startswith("certsvm_") for thread in threading.enumerate())
-    ALONE.share(lambda first, last: names.add(threading.current_thread().name), 5)
+    resources.ALONE.share(lambda first, last: names.add(threading.current_thread().name), 5)
     assert threading.current_thread().name in names
 
 
@@ -89,8 +80,15 @@ def in_thread(task: Callable[[], None]) -> None:
         executor.submit(task).result(timeout=60)
 
 
-def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
-    """The threads that factorise, and the limits that they see."""
+def fit(n_jobs: int = 1) -> None:
+    # Enough columns for LAPACK: smaller systems have a kernel.
+    X = np.random.default_rng(0).standard_normal((120, 40))
+    y = np.arange(120) % 3
+    LinearSVC(solver="newton", n_jobs=n_jobs, tol=1e-6).fit(X, y)
+
+
+def test_blas_has_one_thread_in_fits(two_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The threads that factorise, and the limits that they see.
     seen: list[tuple[str, list[int]]] = []
     solve = directions.dposv
 
@@ -99,20 +97,6 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[int]]]:
         return solve(*arguments, **options)
 
     monkeypatch.setattr(directions, "dposv", dposv)
-    return seen
-
-
-def fit(n_jobs: int = 1) -> None:
-    # Enough columns for LAPACK: smaller systems have a kernel.
-    X = np.random.default_rng(0).standard_normal((120, 40))
-    y = np.arange(120) % 3
-    LinearSVC(solver="newton", n_jobs=n_jobs, tol=1e-6).fit(X, y)
-
-
-def test_blas_has_one_thread_in_fits_of_all_threads(
-    two_threads: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = watched(monkeypatch)
     fit()
     main = len(seen)
     assert main > 0
@@ -132,10 +116,10 @@ def test_blas_has_one_thread_in_fits_of_all_threads(
 
 def test_limits_hold_inside_and_not_afterwards() -> None:
     stop = threading.Event()
-    with pass_limits(60.0, stop):
+    with resources.pass_limits(60.0, stop):
         require_time()
         stop.set()
-        with pytest.raises(PassCutError):
+        with pytest.raises(resources.PassCutError):
             require_time()
     require_time()
 
@@ -176,18 +160,17 @@ def test_a_single_large_index_is_refused_by_the_command(command: str, tmp_path: 
 @pytest.mark.usefixtures("small_machine")
 def test_every_way_to_train_asks_for_room() -> None:
     X, y = wide()
-    with pytest.raises(NotEnoughMemoryError):
-        LinearSVC().fit(X, y)
-    with pytest.raises(NotEnoughMemoryError):
-        LinearSVC().partial_fit(X, y, classes=[-1, 1])
-    with pytest.raises(NotEnoughMemoryError):
-        compare(X, y)
-    with pytest.raises(NotEnoughMemoryError):
-        fit_stream(lambda: [(X, y)])
-    with pytest.raises(NotEnoughMemoryError):
-        train(Problem(Rows(X), y), SGDs())
-    with pytest.raises(NotEnoughMemoryError):
-        bound(np.zeros(X.shape[1]), X, y, C=1.0)
+    ways: list[Callable[[], Any]] = [
+        lambda: LinearSVC().fit(X, y),
+        lambda: LinearSVC().partial_fit(X, y, classes=[-1, 1]),
+        lambda: compare(X, y),
+        lambda: fit_stream(lambda: [(X, y)]),
+        lambda: train(Problem(Rows(X), y), SGDs()),
+        lambda: bound(np.zeros(X.shape[1]), X, y, C=1.0),
+    ]
+    for way in ways:
+        with pytest.raises(NotEnoughMemoryError):
+            way()
 
 
 def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,20 +180,20 @@ def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(resources, "_CGROUPS", str(tmp_path / "cgroups"))
     monkeypatch.setattr(resources, "_OWN_CGROUPS", str(tmp_path / "own"))
     monkeypatch.setattr(resources, "limits_of_process", dict)
-    assert available_memory() == 400 * 1024
+    assert resources.available_memory() == 400 * 1024
     (tmp_path / "own").write_text("4:memory:/a/b\n0::/c/d\n")
     inner = tmp_path / "cgroups" / "c" / "d"
     inner.mkdir(parents=True)
     (inner.parent / "memory.max").write_text("90000")
     (inner.parent / "memory.current").write_text("50000")
     (inner.parent / "memory.stat").write_text("file 3\ninactive_file 10000\n")
-    assert available_memory() == 50_000
+    assert resources.available_memory() == 50_000
     (inner / "memory.max").write_text("max\n")
-    assert available_memory() == 50_000
+    assert resources.available_memory() == 50_000
     (inner / "memory.max").write_text("7000\n")
     (inner / "memory.current").write_text("6000\n")
     (inner / "memory.stat").write_text("inactive_file 500\n")
-    assert available_memory() == 1500
+    assert resources.available_memory() == 1500
 
 
 @pytest.mark.usefixtures("small_machine")

@@ -9,17 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm import (
-    Certificate,
-    LinearSVC,
-    LinearSVCCV,
-    Problem,
-    Rows,
-    bound,
-    fit_path,
-    fit_stream,
-    train,
-)
+from certsvm import LinearSVC, LinearSVCCV, Problem, Rows, bound, fit_path, fit_stream, train
+from certsvm.certificates.certificate import Certificate
 from certsvm.solvers import SGDs
 
 RNG = np.random.default_rng(0)
@@ -36,18 +27,9 @@ def _fitted(**parameters: Any) -> list[Certificate]:
     return LinearSVC(random_state=0, **parameters).fit(X, Y).certificates_ or []
 
 
-def _streamed(number: Number, **parameters: Any) -> list[Certificate]:
-    return list(fit_stream([(X, Y, number(WEIGHTS))], **parameters).certificates)
-
-
-def _bounds(*certificates: Certificate) -> list[Certificate]:
-    return [*certificates]
-
-
 def _trained(number: Number) -> list[Certificate]:
-    problem = Problem(
-        Rows(X, intercept_scaling=number(0.7)), Y, C=number(0.3), weights=number(WEIGHTS)
-    )
+    rows = Rows(X, intercept_scaling=number(0.7))
+    problem = Problem(rows, Y, C=number(0.3), weights=number(WEIGHTS))
     result = train(problem, SGDs(f=number(1.3)), tol=number(0.03), max_time=number(99.3), seed=0)
     return [result.certificate]
 
@@ -77,17 +59,15 @@ DOORS: dict[str, Callable[[Number], list[Certificate]]] = {
         C=number(0.3), tol=number(0.03), intercept_scaling=number(0.7), max_time=number(99.3)
     ),
     "LinearSVCCV": _searched,
-    "bound": lambda number: _bounds(
-        bound(
-            number(np.array([0.3, 0.1, -0.2])), X, Y, C=number(0.3), intercept=number(0.1),
-            intercept_scaling=number(0.7), tol=number(0.03), sample_weight=number(WEIGHTS),
-        )  # type: ignore[arg-type]
-    ),
+    "bound": lambda number: [bound(
+        number(np.array([0.3, 0.1, -0.2])), X, Y, C=number(0.3), intercept=number(0.1),
+        intercept_scaling=number(0.7), tol=number(0.03), sample_weight=number(WEIGHTS),
+    )],  # type: ignore[list-item]
     "train": _trained,
-    "fit_stream": lambda number: _streamed(
-        number, C=number(0.3), tol=number(0.03), intercept_scaling=number(0.7),
+    "fit_stream": lambda number: [*fit_stream(
+        [(X, Y, number(WEIGHTS))], C=number(0.3), tol=number(0.03), intercept_scaling=number(0.7),
         max_time=number(99.3), class_weight={-1: number(0.3), 1: number(0.7)},
-    ),
+    ).certificates],
 }  # fmt: skip
 
 

@@ -34,25 +34,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def arguments(folder: Path, *options: str) -> list[str]:
-    named = {
-        "--data": folder,
-        "--environments": folder / "environments",
-        "--cache": folder / "cache",
-        "--out": folder / "out",
-        "--sets": "tiny",
-        "--accuracies": "0.01",
-        "--repeats": "1",
-    }
-    return [str(text) for option in named.items() for text in option] + list(options)
-
-
 def test_the_command(folder: Path) -> None:
-    asked = arguments(folder, "--C", "1", "--peers", "sklearn-SGD", "snapml")
-    said = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peers", *asked],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stderr  # fmt: skip
+    places = [f"--{name}={folder / name}" for name in ("environments", "cache", "out")]
+    asked = "--sets tiny --accuracies 0.01 --repeats 1 --C 1 --peers sklearn-SGD snapml"
+    words = [sys.executable, "-m", "benchmarks.peers", f"--data={folder}", *places, *asked.split()]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stderr
     assert "snapml is skipped" in said
     first = json.loads((folder / "out" / "peers.json").read_text())
     assert list(first["skipped"]) == ["snapml"]

@@ -9,18 +9,11 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from benchmarks import (
-    auto,
-    kernels,
-    master,
-    optima,
-    passes,
-    selection,
-    small,
-    systems,
-)
+from benchmarks import auto, kernels, master, optima, passes, selection, small, systems
 from benchmarks.__main__ import main
 from certsvm.demo import text_like
+
+QUICK = "optima passes path stability systems auto small kernels master selection"
 
 
 @pytest.fixture
@@ -45,21 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "optima",
-        "passes",
-        "path",
-        "stability",
-        "systems",
-        "auto",
-        "small",
-        "kernels",
-        "master",
-        "selection",
-    ],
-)
+@pytest.mark.parametrize("name", QUICK.split())
 def test_a_script_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = [name, "--data", str(folder), "--out", str(folder / "out")]
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])

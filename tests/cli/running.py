@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,25 @@ def run_process(*words: object, cwd: Path, stdin: bytes | None = None, preexec: 
     # Lines end as Python's do, on every system.
     out, err = (said.decode().replace(os.linesep, "\n") for said in (done.stdout, done.stderr))
     return Ran(done.returncode, out, err)
+
+
+def limited(size: int, kind: str = "RLIMIT_FSIZE") -> Callable[[], None]:
+    """To be run before a command.
+
+    Python ignores SIGXFSZ, so that a write beyond the limit fails as it does on a full disk.
+    """
+    import resource
+
+    return lambda: resource.setrlimit(getattr(resource, kind), (size, size))
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal; True where the system does not tell."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+    return bool(int(status.split("SigCgt:")[1].split()[0], 16) >> (number - 1) & 1)
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:

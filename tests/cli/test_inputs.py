@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from safetensors.numpy import save_file
 
 from certsvm import LinearSVC, Model
 from certsvm.files import save_libsvm
@@ -65,19 +67,14 @@ def test_data_in_place_of_a_model(command: str, tmp_path: Path) -> None:
     refuse("data is not a model, as `certsvm train` makes", f"{command} data data", cwd=tmp_path)
 
 
-def _table(path: Path, seed: int = 0) -> None:
-    """Labels first, then two features, one without information, and an identifier."""
-    rng = np.random.default_rng(seed)
-    lines = ["y,a,b,noise,id"]
-    for i in range(80):
-        a, b, noise = rng.standard_normal(3)
-        lines.append(f"{'yes' if a + 0.3 * b > 0 else 'no'},{a},{b},{noise},row {i}")
-    path.write_text("\n".join(lines) + "\n")
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    _table(tmp_path / "t.csv")
+    """A table: labels first, two features, one without information, and an identifier."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((80, 3)), columns=["a", "b", "noise"])
+    frame.insert(0, "y", np.where(frame["a"] + 0.3 * frame["b"] > 0, "yes", "no"))
+    frame["id"] = [f"row {i}" for i in range(80)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
     return tmp_path
 
 
@@ -114,19 +111,11 @@ def test_converted_files_and_choices_of_C(folder: Path) -> None:
 
 
 def test_mistaken_columns_are_named(folder: Path) -> None:
-    refuse(
-        "has no column 'noisy' for --ignore or --drop",
-        "train",
-        "t.csv",
-        "--label",
-        "y",
-        "--drop",
-        "noisy",
-        cwd=folder,
-    )
-    refuse("one role only", "train", "t.csv", "--label", "y", "--columns", "a,y", cwd=folder)
+    wrong = "has no column 'noisy' for --ignore or --drop"
+    refuse(wrong, "train t.csv --label y --drop noisy", cwd=folder)
+    refuse("one role only", "train t.csv --label y --columns a,y", cwd=folder)
     # The message about a column of text says how to leave it out.
-    refuse("--drop id", "train", "t.csv", "--label", "y", cwd=folder)
+    refuse("--drop id", "train t.csv --label y", cwd=folder)
 
 
 def test_verify_does_not_believe_the_model_about_its_labels(folder: Path) -> None:
@@ -136,9 +125,8 @@ def test_verify_does_not_believe_the_model_about_its_labels(folder: Path) -> Non
     lines[0] = "y,a,b,noise,z"
     (folder / "t.csv").write_text("\n".join(lines) + "\n")
     run("train", "t.csv", "--label", "y", "--drop", "z", "-o", "m", cwd=folder)
-    assert (
-        "'y' (as the model says)" in run("evaluate", "m", "t.csv", "--ignore", "z", cwd=folder).out
-    )
+    done = run("evaluate", "m", "t.csv", "--ignore", "z", cwd=folder)
+    assert "'y' (as the model says)" in done.out
     other = run("verify", "m", "t.csv", "--ignore", "y", cwd=folder)
     assert other.code == 1
     assert "labels in 'z' (the model says 'y')" in other.out
@@ -154,25 +142,12 @@ def test_a_report_says_which_labels_it_is_about(folder: Path) -> None:
     assert "labels in 'y' (as the model says)" in done.err
 
 
-COLOURS = np.array(["red", "green", "blue"])
-
-
-def rows(n: int = 120, seed: int = 0) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(seed)
-    made = []
-    for _ in range(n):
-        colour, size, x = rng.choice(COLOURS), rng.choice(["S", "M"]), rng.standard_normal()
-        score = x + (colour == "red") - (size == "S") + 0.3 * rng.standard_normal()
-        label = "yes" if score > 0 else "no"
-        made.append({"colour": str(colour), "x": x, "size": str(size), "bought": label})
-    return made
-
-
-def write_table(path: Path, made: list[dict[str, Any]], separator: str = ",") -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(made[0]), delimiter=separator)
-        writer.writeheader()
-        writer.writerows(made)
+def rows(seed: int = 0) -> pd.DataFrame:
+    rng, n = np.random.default_rng(seed), 120
+    colour, size = rng.choice(["red", "green", "blue"], n), rng.choice(["S", "M"], n)
+    x, noise = rng.standard_normal(n), 0.3 * rng.standard_normal(n)
+    bought = np.where(x + (colour == "red") - (size == "S") + noise > 0, "yes", "no")
+    return pd.DataFrame({"colour": colour, "x": x, "size": size, "bought": bought})
 
 
 NAMES = ("colour=blue", "colour=green", "colour=red", "x", "size=M", "size=S")
@@ -181,7 +156,7 @@ NAMES = ("colour=blue", "colour=green", "colour=red", "x", "size=M", "size=S")
 @pytest.fixture(params=["memory", "loaded", "streamed"])
 def trained(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder with a model from a table, or from the file that it was converted to."""
-    write_table(tmp_path / "t.csv", rows())
+    rows().to_csv(tmp_path / "t.csv", index=False)
     if request.param == "memory":
         done = run("train", "t.csv", "--categorical", "-o", "m", "--tol", 1e-6, cwd=tmp_path)
     else:
@@ -198,16 +173,16 @@ def test_new_tables_are_encoded_as_in_training(trained: Path) -> None:
     assert model.feature_names == NAMES
     assert model.parameters["one_hot"] == {"colour": [0, 3], "size": [4, 6]}
     made = rows()
-    X = np.array([[*(r["colour"] == c for c in ("blue", "green", "red")), r["x"],
-                   *(r["size"] == s for s in "MS")] for r in made], dtype=float)  # fmt: skip
-    y = [r["bought"] for r in made]
-    exact = LinearSVC(tol=1e-8, fit_intercept=False).fit(X, y).certificate_
+    pairs = (name.split("=") for name in NAMES)
+    columns = [made[name] == value[0] if value else made[name] for name, *value in pairs]
+    X = np.column_stack(columns).astype(float)
+    exact = LinearSVC(tol=1e-8, fit_intercept=False).fit(X, made["bought"]).certificate_
     assert model.certificates[0].primal == pytest.approx(exact.primal, rel=1e-3)
     expected = model.predict(X).tolist()
-    others = [{"size": r["size"], "x": r["x"], "colour": r["colour"]} for r in made]
-    write_table(trained / "new.tsv", others, "\t")
+    others = made[["size", "x", "colour"]]
+    others.to_csv(trained / "new.tsv", index=False, sep="\t")
     # Few rows, so that not all values occur.
-    write_table(trained / "few.csv", others[:1], ";")
+    others[:1].to_csv(trained / "few.csv", index=False, sep=";")
     for name, n_rows in (("t.csv", 120), ("new.tsv", 120), ("few.csv", 1)):
         found = run("predict", "m", name, cwd=trained)
         assert (found.code, found.out.split()) == (0, expected[:n_rows])
@@ -217,9 +192,8 @@ def test_new_tables_are_encoded_as_in_training(trained: Path) -> None:
 
 def test_values_that_were_not_seen_are_none(trained: Path) -> None:
     made = rows(seed=1)
-    made[3]["colour"] = made[9]["colour"] = "mauve"
-    made[4]["size"] = "XXL"
-    write_table(trained / "new.csv", made)
+    made.loc[[3, 9], "colour"], made.loc[4, "size"] = "mauve", "XXL"
+    made.to_csv(trained / "new.csv", index=False)
     model = Model.load(trained / "m")
     done = succeed("predict", "m", "new.csv", "--scores", cwd=trained)
     warned = [line for line in done.err.splitlines() if "has not seen" in line]
@@ -229,7 +203,7 @@ def test_values_that_were_not_seen_are_none(trained: Path) -> None:
     ]
     score = float(done.out.splitlines()[3].split()[1])
     coef = dict(zip(NAMES, model.coef[0].tolist(), strict=True))
-    assert score == pytest.approx(coef["x"] * made[3]["x"] + coef[f"size={made[3]['size']}"])
+    assert score == pytest.approx(coef["x"] * made.x[3] + coef[f"size={made['size'][3]}"])
     refuse("it was not trained on this file", "verify", "m", "new.csv", cwd=trained)
     # A file that was converted by itself has other columns, in another order.
     words = ("convert", "new.csv", "new.arrow", "--categorical", "--keep-order", "-q")
@@ -244,18 +218,107 @@ def _numbers(ran: Ran) -> list[float]:
 
 
 def test_without_the_option_strings_are_refused(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", rows())
-    for command in (["train", "t.csv"], ["convert", "t.csv", "t.arrow"]):
-        refuse("'colour' holds string, not numbers. Leave it out (--drop colour", *command,
-               cwd=tmp_path)  # fmt: skip
+    rows().to_csv(tmp_path / "t.csv", index=False)
+    wrong = "'colour' holds string, not numbers. --drop colour"
+    for command in ("train t.csv", "convert t.csv t.arrow"):
+        refuse(wrong, command, cwd=tmp_path)
     (tmp_path / "text").write_text("1 1:1\n-1 2:1\n")
     refuse("--categorical does not apply to libsvm text", "train text --categorical", cwd=tmp_path)
 
 
 def test_a_model_whose_one_hot_columns_make_no_sense(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", rows())
+    rows().to_csv(tmp_path / "t.csv", index=False)
     run("train", "t.csv", "--categorical", "-q", "-o", "m", cwd=tmp_path)
     model = Model.load(tmp_path / "m")
     for spans in ({"x": [0, 1]}, "colour"):
         replace(model, parameters={**model.parameters, "one_hot": spans}).save(tmp_path / "bad")
         refuse("cannot be told apart", "predict", "bad", "t.csv", cwd=tmp_path)
+
+
+needs_torch = pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch")
+DEVICES = (None, pytest.param("cpu", marks=needs_torch))
+KINDS = np.array([f"kind {i}" for i in range(8)])
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 8, 400)
+    X = rng.standard_normal((8, 10))[codes] + 2.0 * rng.standard_normal((400, 10))
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float16)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", KINDS[codes])
+    save_file({"X": X, "labels": codes}, tmp_path / "X.safetensors")
+    return tmp_path
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_probe(embedded: Path, device: str | None) -> None:
+    data = ("X.npy", "--labels", "y.npy")
+    where = () if device is None else ("--device", device)
+    trained = run("train", *data, *where, "-B", 1, "--tol", 0.001, "-o", "m", cwd=embedded)
+    assert trained.code == 0, trained.err
+    X, y = np.load(embedded / "X.npy").astype(float), np.load(embedded / "y.npy")
+    model = Model.load(embedded / "m")
+    assert model.classes.tolist() == KINDS.tolist()
+    # Rows on a device are not hashed.
+    assert (model.fingerprint is None) == (device is not None)
+    optimum = LinearSVC(tol=1e-8).fit(X, y)
+    for claim, true in zip(model.certificates, optimum.certificates_ or (), strict=True):
+        assert claim.dual <= true.primal * (1 + 1e-9)
+        assert true.dual <= claim.primal * (1 + 1e-9)
+    verified = run("verify", "m", *data, "--json", cwd=embedded)
+    assert verified.json["verdict"] == "half confirmed"
+
+    predicted = run("predict", "m", "X.npy", cwd=embedded)
+    assert predicted.out.splitlines() == model.predict(X).tolist()
+    assert "accuracy" not in predicted.err
+    accuracy = np.mean(model.predict(X) == y)
+    assert f"accuracy {accuracy:.4%}" in run("predict", "m", *data, cwd=embedded).err
+    measured = run("evaluate", "m", *data, "--json", cwd=embedded).json
+    assert measured["accuracy"] == pytest.approx(accuracy)
+    assert measured["top_5_accuracy"] == pytest.approx(optimum.top_k_accuracy(X, y, 5), abs=0.01)
+    assert accuracy < measured["top_5_accuracy"] < 1.0
+
+
+def test_embeddings_that_are_refused(embedded: Path) -> None:
+    run("train", "X.safetensors", "-o", "m", cwd=embedded)
+    for words, wrong in [
+        (("train", "X.npy"), "X.npy has no labels: say where they are"),
+        (("evaluate", "m", "X.npy"), "X.npy has no labels"),
+        (("train", "X.npy", "--labels", "no.npy"), "no.npy"),
+        (("train", "X.safetensors", "--weight", "w"), "--weight does not apply to embeddings"),
+        (("train", "X.safetensors", "--device", "cpu", "--witness"), "does not go with"),
+        (("convert", "X.npy", "out"), "holds embeddings"),
+        (("scale", "X.npy", "out"), "not libsvm text or a table"),
+    ]:
+        ran = run(*words, cwd=embedded)
+        assert ran.code == 2
+        assert wrong in ran.err
+
+
+def test_info_about_embeddings(embedded: Path) -> None:
+    told = run("info", "X.safetensors", cwd=embedded)
+    assert "embeddings: 400 rows, 10 columns" in told.out
+
+
+def test_progress_counts_proved_classes(embedded: Path, capsys: Any) -> None:
+    X, y = np.load(embedded / "X.npy").astype(float), np.load(embedded / "y.npy")
+    LinearSVC(verbose=1, tol=0.01).fit(X, y)
+    ends = [line for line in capsys.readouterr().err.splitlines() if "classes proved" in line]
+    assert [line.partition("; ")[2].rpartition("; ")[2] for line in ends] == [
+        f"{i} of 8 classes proved" for i in range(1, 9)
+    ]
+
+
+def test_of_many_classes_the_worst_certificate_is_printed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", rng.standard_normal((164, 4)))
+    np.save(tmp_path / "y.npy", np.tile(np.arange(41), 4))
+    ran = run("train", "X.npy", "--labels", "y.npy", "--tol", 0.1, "-o", "m", cwd=tmp_path)
+    lines = ran.out.splitlines()
+    assert lines[0] == "41 of 41 classes proved; the worst:"
+    claims = Model.load(tmp_path / "m").certificates
+    worst = max(range(41), key=lambda i: claims[i].proved_gap)
+    assert lines[1] == f"class {worst}: {claims[worst]}"
+    assert len(lines) == 3

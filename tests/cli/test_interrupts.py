@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
+import gzip
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from certsvm import Model
-from tests.cli.running import arguments, run, run_process, wait_for, write
+from certsvm.files import save_libsvm
+from certsvm.files.conversion import convert
+from tests.cli.running import arguments, catches, limited, refuse, run, run_process, wait_for, write
 from tests.platforms import linux
 
 pytestmark = linux
@@ -26,35 +31,26 @@ def start(*words: object, cwd: Path, **options: object) -> subprocess.Popen[byte
     """A command that has taken over SIGTERM; before that, the system's default holds."""
     process = subprocess.Popen(arguments(*words), cwd=cwd, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, **options)  # type: ignore[call-overload]  # fmt: skip
-    bit = 1 << (signal.SIGTERM - 1)
-    while process.poll() is None:
-        with contextlib.suppress(OSError, IndexError):
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            if int(status.split("SigCgt:")[1].split()[0], 16) & bit:
-                break
+    while process.poll() is None and not catches(process.pid, signal.SIGTERM):
         time.sleep(0.0005)
     return process
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "words",
-    [("train", "data", "-o", "out", "-q"), ("predict", "model", "data", "-o", "out", "-q"),
-     ("convert", "data", "out", "-q")],
-)  # fmt: skip
-def test_a_signal_at_any_moment(
-    words: tuple[str, ...], number: signal.Signals, tmp_path: Path
-) -> None:
+    "words", ["train data -o out -q", "predict model data -o out -q", "convert data out -q"]
+)
+def test_a_signal_at_any_moment(words: str, number: signal.Signals, tmp_path: Path) -> None:
     write(tmp_path / "data", n_rows=500)
     run("train", "data", "-o", "model", "-q", cwd=tmp_path)
     began = time.monotonic()
-    assert run_process(*words, cwd=tmp_path).code == 0
+    assert run_process(words, cwd=tmp_path).code == 0
     length = time.monotonic() - began
     complete = (tmp_path / "out").read_bytes()
     names = {path.name for path in tmp_path.iterdir()}
     # Early, when everything is imported, and late, when the interpreter ends.
     for share in [0.0, *np.random.default_rng(int(number)).uniform(0, 1.1, size=2)]:
-        process = start(*words, cwd=tmp_path)
+        process = start(words, cwd=tmp_path)
         time.sleep(float(share * length))
         process.send_signal(number)
         _, error = process.communicate(timeout=60)
@@ -62,7 +58,7 @@ def test_a_signal_at_any_moment(
         assert process.returncode in (0, 3, 130), err
         assert err.strip() == ("interrupted" if process.returncode == 130 else "")
         assert {path.name for path in tmp_path.iterdir()} == names
-        if words[0] == "train":
+        if words.startswith("train"):
             Model.load(tmp_path / "out")
         else:
             assert (tmp_path / "out").read_bytes() == complete
@@ -122,16 +118,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("data") / "data", n_rows=3000, n_columns=40)
 
 
-def limited(size: int, kind: str = "RLIMIT_FSIZE"):  # type: ignore[no-untyped-def]
-    import resource
-
-    def limit() -> None:
-        # Python ignores SIGXFSZ, so that a write beyond fails as it does on a full disk.
-        resource.setrlimit(getattr(resource, kind), (size, size))
-
-    return limit
-
-
 def test_a_full_disk_leaves_the_old_checkpoint(data: Path, tmp_path: Path) -> None:
     words = ("train", data, *SLOW, "-c", 50, "--max-iter", 5, "-o", "m", "--checkpoint", "state",
              "--checkpoint-every", 0)  # fmt: skip
@@ -176,3 +162,64 @@ def test_a_small_address_space_is_enough_or_ends_with_a_message(data: Path, tmp_
         limit = limited(1_300_000_000, "RLIMIT_AS")
         done = run_process("train", file, "-o", "m", cwd=tmp_path, preexec=limit)
         assert done.code == 0, done.err
+
+
+def test_too_little_memory(tmp_path: Path) -> None:
+    write(tmp_path / "data")
+    (tmp_path / "data.gz").write_bytes(gzip.compress((tmp_path / "data").read_bytes()))
+    # How much a compressed file becomes is not known.
+    refuse("Convert it first", "train", "data.gz", "--memory", "8G", cwd=tmp_path)
+    text = run_process("train", "data", "--memory", "260M", cwd=tmp_path)
+    assert text.code == 2
+    assert "certsvm convert data data.arrow" in text.err
+    refuse("Give at least", "convert", "data", "data.arrow", "--memory", "50M", cwd=tmp_path)
+    convert(tmp_path / "data", tmp_path / "data.arrow")
+    refuse("are not enough", "train", "data.arrow", "--memory", "100M", cwd=tmp_path)
+
+
+# The kernel's own count of the most memory that this process, and not its parent, had.
+PEAK = """
+import re, sys
+from certsvm.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert end.code in (0, 3), end.code
+print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read()).group(1))
+"""
+
+
+def peak_of(*words: object, cwd: Path) -> int:
+    done = subprocess.run([sys.executable, "-c", PEAK, *map(str, words)], cwd=cwd,
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    return 1024 * int(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "memory"),
+    [((4000, 60), [], "365M"), ((4000, 1200), ["--n-jobs", "2"], "420M"),
+     ((2000, 200_000), ["--solver", "sgd-s", "-c", "0.01"], "365M"),
+     ((40_000, 20_000), [], "380M")],
+)  # fmt: skip
+def test_what_is_accepted_is_enough(shape: Any, options: Any, memory: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = sp.random(*shape, density=min(1.0, 30 / shape[1]), format="csr", random_state=rng)
+    y = np.where(X @ rng.standard_normal(shape[1]) + rng.standard_normal(shape[0]) > 0, 1, -1)
+    save_libsvm(tmp_path / "data", X, y)
+    convert(tmp_path / "data", tmp_path / "data.arrow")
+    words = ("train", "data.arrow", "--stream", "--memory", memory, *options, "-q")
+    assert peak_of(*words, cwd=tmp_path) <= float(memory[:-1]) * 1e6
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "one", n_rows=20_000, n_columns=60)
+    peaks = []
+    for copies in (2, 8):
+        (tmp_path / "data").write_bytes(copies * (tmp_path / "one").read_bytes())
+        convert(tmp_path / "data", tmp_path / "a.arrow", block_bytes=10**6)
+        words = "train a.arrow --memory 400M --stream -o m -q --max-iter 5 --n-jobs 1"
+        peaks.append(peak_of(*words.split(), cwd=tmp_path))
+    size = (tmp_path / "a.arrow").stat().st_size
+    assert size > 40e6
+    assert max(peaks) < 400e6
+    assert peaks[1] - peaks[0] < 0.2 * size

@@ -33,44 +33,44 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+OVERWRITING = [
+    # Data that are called like the witness of the output.
+    ("train", "out.witness", "-o", "out"),
+    ("select", "out.witness", "-o", "out", "--values", "2"),
+    # A file that is no witness, and no input either.
+    ("train", "data", "-o", "out"),
+    ("import", "text", "out"),
+    # The witness of an input.
+    ("predict", "m", "data", "-o", "m.witness"),
+    ("report", "m", "-o", "m.witness"),
+    ("export", "m", "m.witness"),
+    ("convert", "data", "m.witness"),
+    ("compare", "data", "--plot", "m.witness"),
+    # Data that a model would replace, as in "train a9a a9a.t".
+    ("train", "data", "out.witness"),
+    ("convert", "data", "out.witness"),
+    # Inputs.
+    ("train", "data", "data"),
+    ("predict", "m", "data", "-o", "m"),
+    ("predict", "m", "data", "-o", "data"),
+    ("convert", "data", "data"),
+    ("convert", "data", "./data"),
+    ("predict", "m", "link", "-o", "data"),
+    ("predict", "m", "hard", "-o", "data"),
+    # A file in a folder of inputs.
+    ("train", "parts", "--dask", "local:1", "-o", "parts/part"),
+    ("export", "m", "m"),
+    ("import", "text", "text"),
+    ("report", "m", "-o", "m"),
+    ("compare", "data", "--plot", "data"),
+    # One name for two outputs.
+    ("select", "data", "--values", "2", "-o", "new", "--plot", "new"),
+    ("select", "data", "--values", "2", "-o", "new.png", "--plot", "./new.png"),
+]
+
+
 @posix
-@pytest.mark.parametrize(
-    "words",
-    [
-        # Data that are called like the witness of the output.
-        ("train", "out.witness", "-o", "out"),
-        ("select", "out.witness", "-o", "out", "--values", "2"),
-        # A file that is no witness, and no input either.
-        ("train", "data", "-o", "out"),
-        ("import", "text", "out"),
-        # The witness of an input.
-        ("predict", "m", "data", "-o", "m.witness"),
-        ("report", "m", "-o", "m.witness"),
-        ("export", "m", "m.witness"),
-        ("convert", "data", "m.witness"),
-        ("compare", "data", "--plot", "m.witness"),
-        # Data that a model would replace, as in "train a9a a9a.t".
-        ("train", "data", "out.witness"),
-        ("convert", "data", "out.witness"),
-        # Inputs.
-        ("train", "data", "data"),
-        ("predict", "m", "data", "-o", "m"),
-        ("predict", "m", "data", "-o", "data"),
-        ("convert", "data", "data"),
-        ("convert", "data", "./data"),
-        ("predict", "m", "link", "-o", "data"),
-        ("predict", "m", "hard", "-o", "data"),
-        # A file in a folder of inputs.
-        ("train", "parts", "--dask", "local:1", "-o", "parts/part"),
-        ("export", "m", "m"),
-        ("import", "text", "text"),
-        ("report", "m", "-o", "m"),
-        ("compare", "data", "--plot", "data"),
-        # One name for two outputs.
-        ("select", "data", "--values", "2", "-o", "new", "--plot", "new"),
-        ("select", "data", "--values", "2", "-o", "new.png", "--plot", "./new.png"),
-    ],
-)
+@pytest.mark.parametrize("words", OVERWRITING)
 def test_files_that_are_kept(words: tuple[str, ...], prepared: Path) -> None:
     before = contents(prepared)
     refuse("", *words, cwd=prepared)

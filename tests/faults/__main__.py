@@ -16,16 +16,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.faults import files, limits, proofs, signals, tables
+from tests.faults import files, processes, proofs, tables
 from tests.faults.tally import Budget, Tally
 
 # The campaigns, and the part of the time that each gets.
 KINDS: dict[str, tuple[Callable[[int, Budget, Path], Tally], float]] = {
-    "signals": (signals.campaign, 0.35),
+    "signals": (processes.signals, 0.35),
     "files": (files.campaign, 0.35),
     "proofs": (proofs.campaign, 0.05),
     "tables": (tables.campaign, 0.05),
-    "limits": (limits.campaign, 0.2),
+    "limits": (processes.limits, 0.2),
 }
 
 

@@ -102,14 +102,12 @@ class Mutants:
             mutations.mutated_parquet(original, self.path, r)
         elif format == "arrow":
             mutations.mutated_blocks(original, self.path, r)
-        elif format == "checkpoint":
-            original = self.folder / f"checkpoint-{r.choice(SOLVERS)}"
-            mutations.mutated_container(original, "checkpoint", self.path, r)
-        elif format == "witness":
-            original = self.folder / "model.witness"
-            mutations.mutated_container(original, "witness", self.path, r)
         else:
-            mutations.mutated_container(original, "model", self.path, r)
+            if format == "checkpoint":
+                original = self.folder / f"checkpoint-{r.choice(SOLVERS)}"
+            elif format == "witness":
+                original = self.folder / "model.witness"
+            mutations.mutated_container(original, format, self.path, r)
         return original.name
 
     def read(self, format: str, original: str) -> str:

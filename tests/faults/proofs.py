@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from certsvm import Model
 from certsvm.certificates.certificate import SQUARED_HINGE_NAME
-from certsvm.verification.verify import Verification
 from tests.faults.tally import Budget, Tally
 from tests.verification.forgeries import KINDS, Case, falsehoods, judge
 
 
-def false_verdicts(
-    model: Model, X: Any, labels: Any, weights: Any, found: Sequence[Verification]
-) -> list[str]:
+def false_verdicts(model: Model, X: Any, labels: Any, weights: Any, found: Any) -> list[str]:
     """What is wrong with verdicts about a model; labels are positions among its classes."""
     claims = list(model.certificates)
     claim = claims[0]

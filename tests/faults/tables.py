@@ -31,13 +31,15 @@ NAMES = ("age", "b", "eyes", "id", "label", "sex", "w", "y", "eyes=1")
 DOORS = ("csv", "parquet", "arrow", "frame")
 WORDS = ("blue", "brown", "green")
 HONEST = "honest"
+Columns = dict[str, list[Any]]
+Rows = tuple[Any, Features]
 
 
 @dataclass
 class Owned:
     """A table and what its owner says of it."""
 
-    columns: dict[str, list[Any]]
+    columns: Columns
     label: str
     weight: str | None
     ignored: list[str]
@@ -58,7 +60,7 @@ class Owned:
 
 def owned(r: random.Random) -> Owned:
     n, names = r.randint(10, 18), r.sample(NAMES, r.randint(3, 6))
-    columns: dict[str, list[Any]] = {}
+    columns: Columns = {}
     for name in names:
         kind = r.choice(["binary", "binary", "few", "number", "constant", "words"])
         columns[name] = [
@@ -93,9 +95,7 @@ def owned(r: random.Random) -> Owned:
     return table
 
 
-def encoded(
-    columns: dict[str, list[Any]], names: list[str], one_hot: dict[str, list[str]]
-) -> tuple[Any, Features]:
+def encoded(columns: Columns, names: list[str], one_hot: dict[str, list[str]]) -> Rows:
     """The rows of some columns, and what the features are called."""
     features = Features(tuple(names), {name: tuple(one_hot[name]) for name in one_hot})
     made: list[list[float]] = []
@@ -107,7 +107,7 @@ def encoded(
     return np.array(made).T, features
 
 
-def owners_rows(table: Owned) -> tuple[Any, Features]:
+def owners_rows(table: Owned) -> Rows:
     strings = [name for name in table.features if isinstance(table.columns[name][0], str)]
     values = {name: sorted(set(table.columns[name])) for name in strings}
     return encoded(table.columns, table.features, values)
@@ -161,9 +161,7 @@ def forged(r: random.Random, table: Owned) -> tuple[str, Model] | None:
         spans = spans if r.random() < 0.5 else {}
     if kind == "nameless":
         called = None
-    return kind, replace(
-        model, feature_names=called, parameters={**model.parameters, **spans},
-    )  # fmt: skip
+    return kind, replace(model, feature_names=called, parameters={**model.parameters, **spans})
 
 
 def write(table: Owned, door: str, folder: Path) -> str:
@@ -179,9 +177,7 @@ def write(table: Owned, door: str, folder: Path) -> str:
     return "t.parquet"
 
 
-def contradictions(
-    model: Model, table: Owned, verdict: str, found: list[Verification]
-) -> list[str]:
+def contradictions(model: Model, table: Owned, verdict: str, found: Any) -> list[str]:
     """What is wrong with a verdict by the owner's reading of the table."""
     if verdict not in (CONFIRMED, HALF_CONFIRMED):
         return []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import files, limits, proofs, signals, tables
+from tests.faults import files, processes, proofs, tables
 from tests.faults.tally import Budget, Tally
 
 
@@ -25,7 +25,7 @@ def require_right(tally: Tally, count: int) -> None:
 
 def test_signals(tmp_path: Path) -> None:
     names = ("train --checkpoint --witness", "export")
-    require_right(signals.campaign(0, Budget(count=4), tmp_path, names), 4)
+    require_right(processes.signals(0, Budget(count=4), tmp_path, names), 4)
 
 
 def test_files(tmp_path: Path) -> None:
@@ -46,4 +46,4 @@ def test_tables(tmp_path: Path) -> None:
 
 
 def test_limits(tmp_path: Path) -> None:
-    require_right(limits.campaign(0, Budget(count=4), tmp_path, ("predict",)), 4)
+    require_right(processes.limits(0, Budget(count=4), tmp_path, ("predict",)), 4)

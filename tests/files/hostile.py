@@ -25,10 +25,8 @@ def write_blocks(
 ) -> Path:
     """A block file of rows of equal length; ``header`` replaces what it says of itself."""
     n = len(labels)
-    summary = {
-        "format": 2, "n_rows": n, "n_columns": 3, "n_values": values.size, "shuffled": True,
-    } | header  # fmt: skip
-    text = json.dumps(summary)
+    summary = {"format": 2, "n_rows": n, "n_columns": 3, "n_values": values.size, "shuffled": True}
+    text = json.dumps(summary | header)
     metadata = {"certsvm": text, "certsvm-digest": f"{zlib.crc32(text.encode()):08x}"}
     index, value = pa.array(indices), pa.array(values)
     fields = [pa.field("index", index.type, False), pa.field("value", value.type, False)]

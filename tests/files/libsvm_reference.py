@@ -6,21 +6,17 @@ import io
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from certsvm.files import (
-    LibsvmBlocks,
-    LibsvmError,
-    load_libsvm,
-    read_libsvm,
-)
+from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, read_libsvm
 from certsvm.files import libsvm_parser as parser
 
 
@@ -36,15 +32,11 @@ def nearest_float32(number: str) -> float:
     with np.errstate(all="ignore"):
         guess = np.float32(float(number))
         around = [np.nextafter(guess, np.float32(s * np.inf)) for s in (-1, 1)]
-    finite = [f for f in (guess, *around) if np.isfinite(f)]
-    return float(
-        min(finite, key=lambda f: (abs(Fraction(float(f)) - exact), f.view(np.uint32) & 1))
-    )
+    near = [f for f in (guess, *around) if np.isfinite(f)]
+    return float(min(near, key=lambda f: (abs(Fraction(float(f)) - exact), f.view(np.uint32) & 1)))
 
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-
-
 ITEM = re.compile(rb"(\d+):(.*)", re.DOTALL)
 
 
@@ -62,9 +54,6 @@ class Options:
     zero_based: bool | None = None
     dtype: Any = np.float64
 
-    def arguments(self) -> dict[str, Any]:
-        return {"n_features": self.n_features, "zero_based": self.zero_based, "dtype": self.dtype}
-
 
 Row = tuple[float, list[tuple[int, float]]]
 
@@ -72,15 +61,12 @@ Row = tuple[float, list[tuple[int, float]]]
 def reference(text: bytes, options: Options) -> tuple[list[Row], bool]:
     """Rows with indices as in the file, and whether it counts from zero; slow and plain."""
     rows: list[Row] = []
-    text = text.removeprefix(b"\xef\xbb\xbf")
-    lines = text.split(b"\n")
+    lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for number, line in enumerate(lines, 1):
         if number < len(lines):
             line = line.removesuffix(b"\r")
-        row = reference_row(line, number, options)
-        if row is None:
-            continue
-        rows.append(row)
+        if (row := reference_row(line, number, options)) is not None:
+            rows.append(row)
     if not rows:
         raise Wrong(None, None)
     zero_based = options.zero_based
@@ -156,20 +142,13 @@ def bits(rows: list[Row]) -> list[Any]:
 
 
 def rows_of(values: Any, indices: Any, indptr: Any, labels: Any, base: int) -> list[Row]:
-    return [
-        (
-            float(label),
-            [
-                (int(j) + base, float(v))
-                for j, v in zip(indices[a:b], values[a:b], strict=True)
-            ],
-        )
-        for label, a, b in zip(labels, indptr[:-1], indptr[1:], strict=True)
-    ]  # fmt: skip
+    pairs = [(int(j) + base, float(v)) for j, v in zip(indices, values, strict=True)]
+    rows = zip(labels, pairwise(indptr), strict=True)
+    return [(float(label), pairs[first:last]) for label, (first, last) in rows]
 
 
 def whole(source: Any, options: Options, n_jobs: int) -> tuple[list[Row], bool]:
-    data = read_libsvm(source, n_jobs=n_jobs, **options.arguments())
+    data = read_libsvm(source, n_jobs=n_jobs, **asdict(options))
     base = int(not data.zero_based)
     X = data.X
     assert X.dtype == options.dtype
@@ -183,7 +162,7 @@ def whole(source: Any, options: Options, n_jobs: int) -> tuple[list[Row], bool]:
 
 
 def in_blocks(source: Any, options: Options, n_jobs: int, size: int) -> tuple[list[Row], bool]:
-    blocks = LibsvmBlocks(source, size, n_jobs=n_jobs, **options.arguments())
+    blocks = LibsvmBlocks(source, size, n_jobs=n_jobs, **asdict(options))
     rows: list[Row] = []
     for X, y, _ in blocks:
         X.check_format(full_check=True)
@@ -194,9 +173,7 @@ def in_blocks(source: Any, options: Options, n_jobs: int, size: int) -> tuple[li
     return rows, blocks.zero_based
 
 
-def check(
-    text: bytes, options: Options, folder: Path, piece: int = 16, names: tuple[str, ...] = ()
-) -> None:
+def check(text: bytes, options: Options, folder: Path, piece: int = 16, names: Any = ()) -> None:
     """All readers, or those named, come to the verdict of the reference."""
     path = folder / "text"
     path.write_bytes(text)

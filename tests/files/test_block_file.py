@@ -164,17 +164,17 @@ def test_batches_out_of_place(order: list[int], message: str, tmp_path: Path) ->
         read(path)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "message"),
-    [
-        (b"[]", "header that is damaged"),
-        (b"\xff", "header that is damaged"),
-        (b'{"format": 3}', "format 3 is not 2: convert the data again"),
-        (b'{"format": 2, "other": 1}', "header that is damaged"),
-        (b'{"format": 2, "n_rows": 2, "n_columns": 1, "n_values": 2, "shuffled": true}',
-         "block 1 of 1 is damaged"),
-    ],
-)  # fmt: skip
+HEADERS: list[Any] = [
+    (b"[]", "header that is damaged"),
+    (b"\xff", "header that is damaged"),
+    (b'{"format": 3}', "format 3 is not 2: convert the data again"),
+    (b'{"format": 2, "other": 1}', "header that is damaged"),
+    (b'{"format": 2, "n_rows": 2, "n_columns": 1, "n_values": 2, "shuffled": true}',
+     "block 1 of 1 is damaged"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metadata", "message"), HEADERS)
 def test_a_forged_header(metadata: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "forged.arrow"
     signed = {b"certsvm": metadata, b"certsvm-digest": b"%08x" % zlib.crc32(metadata)}

@@ -1,10 +1,11 @@
-"""The container: what goes in comes out, and nothing else is taken for it."""
+"""The container: what goes in comes out, nothing else is taken for it; and atomic writes."""
 
 from __future__ import annotations
 
 import json
 import os
 import pickle
+import stat
 import struct
 import subprocess
 import sys
@@ -22,25 +23,15 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from certsvm.files import container
-from certsvm.files.container import (
-    ModelFileError,
-    is_container,
-    kind_of_container,
-    read_container,
-    write_container,
-)
-from tests.platforms import linux
+from certsvm.files.atomic import WriteError, atomic_write
+from certsvm.files.container import ModelFileError, read_container, write_container
+from tests.platforms import linux, posix
 
 DTYPES = ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?", ">f8", ">i4")
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
-scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False)
-    | texts
-)
+numbers = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False)
+scalars = st.none() | st.booleans() | numbers | texts
 values = st.recursive(
     scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(texts, v, max_size=3), max_leaves=9
 )
@@ -68,7 +59,7 @@ def test_what_goes_in_comes_out(content: dict[str, Any], stored: dict[str, NDArr
         before = path.read_bytes()
         write_container(path, "example", content, stored)
         assert path.read_bytes() == before
-        assert kind_of_container(before[:128]) == "example"
+        assert container.kind_of_container(before[:128]) == "example"
 
 
 def _check_same(arrays: dict[str, NDArray[Any]], stored: dict[str, NDArray[Any]]) -> None:
@@ -100,7 +91,7 @@ def _forge(path: Path, text: bytes = GOOD, tensors: Any = None, body: bytes = b"
 def test_the_forger_can_make_a_good_file(tmp_path: Path) -> None:
     path = _forge(tmp_path / "file", GOOD, {"a": TENSOR}, BODY)
     assert read_container(path, "example").arrays["a"].tolist() == [1.5, -2.0]
-    assert is_container(path.read_bytes()[:64])
+    assert container.is_container(path.read_bytes()[:64])
 
 
 @pytest.mark.parametrize(
@@ -161,14 +152,9 @@ def test_another_kind(tmp_path: Path) -> None:
 
 
 def test_files_of_others(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    for data in (
-        b"",
-        b"solver_type L2R_LR\n",
-        pickle.dumps([1]),
-        save({"a": np.ones(2)}),
-        save({"a": np.ones(2)}, {"format": "pt"}),
-    ):
+    path, tensors = tmp_path / "file", {"a": np.ones(2)}
+    others = (save(tensors), save(tensors, {"format": "pt"}))
+    for data in (b"", b"solver_type L2R_LR\n", pickle.dumps([1]), *others):
         path.write_bytes(data)
         with pytest.raises(ModelFileError, match="not a file of certsvm: it begins with"):
             read_container(path, "model")
@@ -199,21 +185,75 @@ except ModelFileError as error:
 """
 
 
+GREEDY_ENTRIES: list[Any] = [
+    {"dtype": "F64", "shape": [2**57], "data_offsets": [0, 2**60]},
+    {"dtype": "F64", "shape": [0, 2**60], "data_offsets": [0, 0]},
+    None,
+]
+
+
 @linux
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"dtype": "F64", "shape": [2**57], "data_offsets": [0, 2**60]},
-        {"dtype": "F64", "shape": [0, 2**60], "data_offsets": [0, 0]},
-        None,
-    ],
-)
+@pytest.mark.parametrize("entry", GREEDY_ENTRIES)
 def test_what_a_file_claims_is_not_allocated(tmp_path: Path, entry: Any) -> None:
     path = _forge(tmp_path / "file", GOOD, entry and {"a": entry})
     if entry is None:
         # A sparse file: it takes no room on the disk.
         os.truncate(path, 20 << 30)
-    run = subprocess.run(
-        [sys.executable, "-c", GREEDY, str(path)], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.startswith("True")
+    words = [sys.executable, "-c", GREEDY, str(path)]
+    assert subprocess.check_output(words, text=True).startswith("True")
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_error_leaves_the_old_file(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail() -> None:
+        with atomic_write(path, "w") as file:
+            file.write("new")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o600, 0o755])
+def test_permissions_are_handed_on(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(mode)
+    with atomic_write(path) as file:
+        file.write(b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@posix
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_new_file_honours_the_umask(tmp_path: Path, mask: int, mode: int) -> None:
+    before = os.umask(mask)
+    try:
+        with atomic_write(tmp_path / "file") as file:
+            file.write(b"new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with (
+        pytest.raises(WriteError, match=r"could not write .*missing.* does not exist; the prev"),
+        atomic_write(tmp_path / "missing" / "file"),
+    ):
+        pass
+    with pytest.raises(WriteError, match="not a regular file"), atomic_write(tmp_path):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_callers_own_errors_stay_what_they_are(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(tmp_path / "file"):
+        (tmp_path / "not there").read_bytes()
+    assert not isinstance(caught.value, WriteError)

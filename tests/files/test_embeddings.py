@@ -113,25 +113,21 @@ def test_names(tmp_path: Path) -> None:
     nothing = table(tmp_path / "n.parquet", label=pa.nulls(50))
     apart = Embeddings(nothing, label=str(tmp_path / "y.npy")).read(None)
     np.testing.assert_array_equal(apart.y, Y)
-    assert not is_embeddings(table_without_lists(tmp_path / "u.parquet"))
+    pa.parquet.write_table(pa.table({"a": [1.0, 2.0], "label": [0, 1]}), tmp_path / "u.parquet")
+    assert not is_embeddings(tmp_path / "u.parquet")
 
 
-def table_without_lists(path: Path) -> Path:
-    pa.parquet.write_table(pa.table({"a": [1.0, 2.0], "label": [0, 1]}), path)
-    return path
+BAD_LABELS: list[Any] = [
+    (np.arange(49), "50 rows, and labels of shape"),
+    (np.eye(50, dtype=int), "50 labels a row"),
+    (np.full(50, np.nan), "missing or not finite"),
+    (np.full(50, 1j), "must be integers, booleans or strings"),
+    (np.full(50, b"a"), "must be integers, booleans or strings"),
+    (np.full(50, {}), "cannot be read as an array of numbers"),
+]
 
 
-@pytest.mark.parametrize(
-    ("y", "wrong"),
-    [
-        (np.arange(49), "50 rows, and labels of shape"),
-        (np.eye(50, dtype=int), "50 labels a row"),
-        (np.full(50, np.nan), "missing or not finite"),
-        (np.full(50, 1j), "must be integers, booleans or strings"),
-        (np.full(50, b"a"), "must be integers, booleans or strings"),
-        (np.full(50, {}), "cannot be read as an array of numbers"),
-    ],
-)
+@pytest.mark.parametrize(("y", "wrong"), BAD_LABELS)
 def test_labels_that_are_refused(tmp_path: Path, y: Any, wrong: str) -> None:
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y)
@@ -139,17 +135,17 @@ def test_labels_that_are_refused(tmp_path: Path, y: Any, wrong: str) -> None:
         Embeddings(tmp_path / "X.npy", label=str(tmp_path / "y.npy"))
 
 
-@pytest.mark.parametrize(
-    ("rows", "wrong"),
-    [
-        (np.array([[{}]]), "cannot be read as an array of numbers"),
-        (np.ones((3, 2), dtype=complex), "not real numbers"),
-        (np.array([["a"]]), "not real numbers"),
-        (np.zeros((2, 2), dtype=[("a", int)]), "not real numbers"),
-        (np.ones(3), "a row for each embedding is needed"),
-        (np.ones((0, 3)), r"a row for each embedding is needed|cannot be read"),
-    ],
-)
+BAD_ARRAYS: list[Any] = [
+    (np.array([[{}]]), "cannot be read as an array of numbers"),
+    (np.ones((3, 2), dtype=complex), "not real numbers"),
+    (np.array([["a"]]), "not real numbers"),
+    (np.zeros((2, 2), dtype=[("a", int)]), "not real numbers"),
+    (np.ones(3), "a row for each embedding is needed"),
+    (np.ones((0, 3)), r"a row for each embedding is needed|cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("rows", "wrong"), BAD_ARRAYS)
 def test_arrays_that_are_refused(tmp_path: Path, rows: Any, wrong: str) -> None:
     np.save(tmp_path / "X.npy", rows)
     with pytest.raises(ValueError, match=wrong):
@@ -165,16 +161,16 @@ def test_an_array_of_another_size_is_refused(tmp_path: Path, shape: str) -> None
         Embeddings(tmp_path / "X.npy", labelled=False)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"dtype": "F8_E4M3"},
-        {"shape": [51, 6]},
-        {"data_offsets": [0, 10**12]},
-        {"data_offsets": [-8, 1192]},
-        {"dtype": "nothing"},
-    ],
-)
+BAD_ENTRIES: list[Any] = [
+    {"dtype": "F8_E4M3"},
+    {"shape": [51, 6]},
+    {"data_offsets": [0, 10**12]},
+    {"data_offsets": [-8, 1192]},
+    {"dtype": "nothing"},
+]
+
+
+@pytest.mark.parametrize("change", BAD_ENTRIES)
 def test_safetensors_that_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     entry = {"dtype": "F32", "shape": [50, 6], "data_offsets": [0, X.nbytes]}
     header = json.dumps({"e": entry | change}).encode()
@@ -187,18 +183,18 @@ def test_safetensors_that_are_refused(tmp_path: Path, change: dict[str, Any]) ->
         Embeddings(path, labelled=False)
 
 
-@pytest.mark.parametrize(
-    ("lists", "labels", "wrong"),
-    [
-        ([[1.0], [2.0, 3.0]], [0, 1], "different lengths"),
-        ([[1.0], None], [0, 1], "missing"),
-        ([[1.0], [None]], [0, 1], "missing"),
-        ([["a"], ["b"]], [0, 1], "not real numbers"),
-        ([[1.0], [2.0]], [0, None], "labels"),
-        ([[], []], [0, 1], "not real numbers"),
-        (pa.array([], pa.list_(pa.float32())), [], "has no rows"),
-    ],
-)
+BAD_TABLES: list[Any] = [
+    ([[1.0], [2.0, 3.0]], [0, 1], "different lengths"),
+    ([[1.0], None], [0, 1], "missing"),
+    ([[1.0], [None]], [0, 1], "missing"),
+    ([["a"], ["b"]], [0, 1], "not real numbers"),
+    ([[1.0], [2.0]], [0, None], "labels"),
+    ([[], []], [0, 1], "not real numbers"),
+    (pa.array([], pa.list_(pa.float32())), [], "has no rows"),
+]
+
+
+@pytest.mark.parametrize(("lists", "labels", "wrong"), BAD_TABLES)
 def test_tables_that_are_refused(tmp_path: Path, lists: Any, labels: Any, wrong: str) -> None:
     path = tmp_path / "t.parquet"
     pa.parquet.write_table(pa.table({"e": lists, "label": labels}), path)

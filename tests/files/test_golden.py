@@ -52,34 +52,29 @@ def test_a_reader_written_from_the_document() -> None:
     assert content["certsvm_version"] == "0.1.0"
     assert content["classes"] == ["blue", "green", "röd"]
     assert content["feature_names"] == ["height", "width", "Größe"]
-    problem = {
-        "C": 0.1, "loss": "squared_hinge", "intercept_scaling": 1.0, "penalize_intercept": False
-    }  # fmt: skip
+    problem = {"C": 0.1, "loss": "squared_hinge", "intercept_scaling": 1.0}
+    problem["penalize_intercept"] = False
     assert content["parameters"] == {"solver": "dcd", "seed": None, **problem}
     assert content["certificates"][0] == {
         "primal": 1.005, "dual": 1.0, "target": 0.01, "bound": "an example", "scale": 1.5,
         "primal_rounding": 1e-13, "dual_rounding": 2e-13, **problem,
     }  # fmt: skip
     assert content["certificates"][2]["target"] == math.inf
-    assert content["fingerprint"] == {
-        "n_rows": 4, "n_columns": 3, "n_values": 5, "digest": "0123456789abcdef" * 4
-    }  # fmt: skip
+    sizes = {"n_rows": 4, "n_columns": 3, "n_values": 5}
+    assert content["fingerprint"] == {**sizes, "digest": "0123456789abcdef" * 4}
     kind, of_witness, dual = read_by_the_document(GOLDEN / NAMES[1])
     assert kind == "witness"
     assert dual["codes"] == [0, 1, 65535, 2, 65535, 0, 0, 7, 9, 8, 7, 6]
     assert dual["scale"] == [1.0, 0.5, 3.0]
     numbers = struct.pack("<12d", *arrays["coef"], *arrays["intercept"])
     claims = json.dumps(content["certificates"], ensure_ascii=False, separators=(",", ":"))
-    assert of_witness["model"] == (
-        hashlib.blake2b(numbers + claims.encode(), digest_size=16).hexdigest()
-    )
+    digest = hashlib.blake2b(numbers + claims.encode(), digest_size=16).hexdigest()
+    assert of_witness["model"] == digest
 
 
 def test_the_golden_model_gives_known_numbers() -> None:
     model = Model.load(GOLDEN / NAMES[0], witness=True)
-    assert model.predict([[0.0, 0.0, -1.0], [0.0, 9.0, 0.0], [0.0, 0.0, 0.0]]).tolist() == [
-        "röd", "green", "röd",
-    ]  # fmt: skip
+    assert model.predict([[0, 0, -1], [0, 9, 0], [0, 0, 0]]).tolist() == ["röd", "green", "röd"]
     assert model.decision_function([[1.0, 0.0, 0.0]])[0, 1] == 1 / 3 - 1.0
     assert [certificate.met for certificate in model.certificates] == [True, False, False]
     assert model.certificates == make.MODEL.certificates
@@ -99,11 +94,8 @@ def test_models_need_neither_scikit_learn_nor_numba() -> None:
         "print(m.predict([[0.0, 9.0, 0.0]])[0]); "
         "print(sorted({'sklearn', 'numba', 'llvmlite', 'joblib'} & set(sys.modules)))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", script, str(GOLDEN / NAMES[0])],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert run.stdout.split("\n")[:2] == ["green", "[]"]
+    words = [sys.executable, "-c", script, str(GOLDEN / NAMES[0])]
+    assert subprocess.check_output(words, text=True).splitlines() == ["green", "[]"]
 
 
 def test_names_are_classes_and_functions_not_modules() -> None:

@@ -45,10 +45,8 @@ def test_three_classes_in_any_order() -> None:
 
 
 def test_what_is_written(tmp_path: Path) -> None:
-    model = Model(
-        np.array([[0.1, -2.0]]), np.array([0.75]), np.array([-1.0, 1.0]), np.ones(2),
-        parameters={"intercept_scaling": 0.5},
-    )  # fmt: skip
+    numbers = [[0.1, -2.0]], [0.75], [-1.0, 1.0], np.ones(2)
+    model = Model(*numbers, parameters={"intercept_scaling": 0.5})
     save_liblinear(model, tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == (
         b"solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias 0.5\nw\n"
@@ -58,11 +56,9 @@ def test_what_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("penalize_intercept", [True, False])
 def test_the_solver_tells_the_loss(tmp_path: Path, penalize_intercept: bool) -> None:
-    parameters = {"intercept_scaling": 1.0, "penalize_intercept": penalize_intercept}
-    model = Model(
-        np.array([[0.1, -2.0]]), np.array([0.75]), np.array([-1, 1]), np.ones(2),
-        parameters=parameters | {"loss": "squared_hinge"},
-    )  # fmt: skip
+    parameters: Any = {"intercept_scaling": 1.0, "penalize_intercept": penalize_intercept}
+    parameters["loss"] = "squared_hinge"
+    model = Model([[0.1, -2.0]], [0.75], [-1, 1], np.ones(2), parameters=parameters)
     save_liblinear(model, tmp_path / "m")
     text = (tmp_path / "m").read_text()
     assert text.startswith("solver_type L2R_L2LOSS_SVC_DUAL\n")
@@ -95,18 +91,16 @@ def test_round_trip(labels: set[int], bias: float, data: st.DataObject) -> None:
     assert found.intercept_scaling == bias
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"classes": np.array(["a", "b"])}, "integers of 32 bits"),
-        ({"classes": np.array([0.5, 1.0])}, "integers of 32 bits"),
-        ({"classes": np.array([0, 2**31])}, "integers of 32 bits"),
-        ({"parameters": {"intercept_scaling": 0.0}}, "needs a bias > 0"),
-    ],
-)
-def test_what_liblinear_has_no_place_for(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
+NO_PLACE: list[Any] = [
+    ({"classes": np.array(["a", "b"])}, "integers of 32 bits"),
+    ({"classes": np.array([0.5, 1.0])}, "integers of 32 bits"),
+    ({"classes": np.array([0, 2**31])}, "integers of 32 bits"),
+    ({"parameters": {"intercept_scaling": 0.0}}, "needs a bias > 0"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), NO_PLACE)
+def test_what_liblinear_has_no_place_for(tmp_path: Path, changes: Any, message: str) -> None:
     fields: dict[str, Any] = {"coef": np.ones((1, 1)), "intercept": np.ones(1),
                               "classes": np.array([0, 1]), "class_weight": np.ones(2)}  # fmt: skip
     with pytest.raises(ValueError, match=message):
@@ -114,26 +108,26 @@ def test_what_liblinear_has_no_place_for(
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "message"),
-    [
-        ("L2R_L1LOSS_SVC_DUAL", "L2R_L2LOSS_SVR", 6, "regressions are not read"),
-        ("L2R_L1LOSS_SVC_DUAL", "", 1, "needs one value"),
-        ("nr_class 2", "nr_class 1", 6, "nr_class is 1, and the labels are 2, 3"),
-        ("nr_class 2", "nr_class two", 2, "'two'"),
-        ("label 2 3", "label 2 2", 6, "the labels are 2, 2"),
-        ("label 2 3\n", "", 5, "no line 'label'"),
-        ("nr_feature 2", "nr_feature 3", 6, "3 lines of weights follow, not 4"),
-        ("nr_feature 2", "nr_feature 99999999999999", 6, "3 lines of weights"),
-        ("nr_feature 2", "nr_feature -2", 6, "3 lines of weights follow, not -1"),
-        ("bias 0.5", "bias 0.5\nbias 0.5", 6, "twice"),
-        ("bias 0.5", "hello 0.5", 5, "'hello' does not belong"),
-        ("-0.25 ", "-0.25 1", 8, "2 numbers, not 1"),
-        ("-0.25 ", "x", 8, "'x'"),
-        ("-0.25 ", "inf", 9, "finite numbers"),
-        ("w\n", "v\n", 6, "'v' does not belong"),
-    ],
-)
+MALFORMED: list[Any] = [
+    ("L2R_L1LOSS_SVC_DUAL", "L2R_L2LOSS_SVR", 6, "regressions are not read"),
+    ("L2R_L1LOSS_SVC_DUAL", "", 1, "needs one value"),
+    ("nr_class 2", "nr_class 1", 6, "nr_class is 1, and the labels are 2, 3"),
+    ("nr_class 2", "nr_class two", 2, "'two'"),
+    ("label 2 3", "label 2 2", 6, "the labels are 2, 2"),
+    ("label 2 3\n", "", 5, "no line 'label'"),
+    ("nr_feature 2", "nr_feature 3", 6, "3 lines of weights follow, not 4"),
+    ("nr_feature 2", "nr_feature 99999999999999", 6, "3 lines of weights"),
+    ("nr_feature 2", "nr_feature -2", 6, "3 lines of weights follow, not -1"),
+    ("bias 0.5", "bias 0.5\nbias 0.5", 6, "twice"),
+    ("bias 0.5", "hello 0.5", 5, "'hello' does not belong"),
+    ("-0.25 ", "-0.25 1", 8, "2 numbers, not 1"),
+    ("-0.25 ", "x", 8, "'x'"),
+    ("-0.25 ", "inf", 9, "finite numbers"),
+    ("w\n", "v\n", 6, "'v' does not belong"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), MALFORMED)
 def test_malformed_files(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
     path = tmp_path / "m"
     assert old in TWO

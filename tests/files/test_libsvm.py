@@ -81,15 +81,9 @@ option_sets = st.builds(
 ALPHABET = b" \t\n\r#:,.+-e0159qdxin\0\x0b_\xa0\xff"
 
 
-mutations = st.lists(
-    st.tuples(
-        st.sampled_from(["insert", "replace", "delete"]),
-        st.floats(0, 1),
-        st.sampled_from(list(ALPHABET)),
-    ),
-    min_size=1,
-    max_size=3,
-)
+ways = st.sampled_from(["insert", "replace", "delete"])
+places = st.tuples(ways, st.floats(0, 1), st.sampled_from(list(ALPHABET)))
+mutations = st.lists(places, min_size=1, max_size=3)
 
 
 @given(texts, option_sets)
@@ -99,9 +93,7 @@ def test_texts_in_the_format(text: bytes, options: Options) -> None:
 
 
 @given(texts, option_sets, mutations)
-def test_texts_with_mistakes(
-    text: bytes, options: Options, changes: list[tuple[str, float, int]]
-) -> None:
+def test_texts_with_mistakes(text: bytes, options: Options, changes: list[Any]) -> None:
     damaged = bytearray(text)
     for kind, place, byte in changes:
         position = int(place * len(damaged))
@@ -187,9 +179,8 @@ def test_index_types(seekable: bool, tmp_path: Path) -> None:
     narrow, wide = np.dtype(np.int32), np.dtype(np.int64)
     assert types(b"1 2147483647:1\n") == (narrow, narrow, [2**31 - 2], 2**31 - 1)
     assert types(b"1 2147483648:1\n") == (wide, wide, [2**31 - 1], 2**31)
-    assert types(b"1 2:1\n1 0:1 9223372036854775806:1\n") == (
-        wide, wide, [2, 0, 2**63 - 2], 2**63 - 1,
-    )  # fmt: skip
+    largest = b"1 2:1\n1 0:1 9223372036854775806:1\n"
+    assert types(largest) == (wide, wide, [2, 0, 2**63 - 2], 2**63 - 1)
     assert types(b"1 5:1\n", zero_based=False) == (narrow, narrow, [4], 5)
 
 
@@ -216,8 +207,13 @@ def test_a_line_longer_than_allowed_is_an_error_with_its_number(block_bytes: int
     assert [label for _, y, _ in read for label in y] == [1.0, -1.0]
 
 
+THOUSAND = b"1 1:1000\n" * 1000
+CHANGED = {"shorter": THOUSAND[:4000], "longer": THOUSAND + b"1 1:1\n",
+           "denser": b"1 1:1 2:1\n1\n" + THOUSAND[12:]}  # fmt: skip
+
+
 @pytest.mark.parametrize("positioned", [True, False])
-@pytest.mark.parametrize("change", ["shorter", "longer", "denser"])
+@pytest.mark.parametrize("change", CHANGED)
 def test_a_file_that_changes_between_counting_and_parsing(
     change: str, positioned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,19 +221,12 @@ def test_a_file_that_changes_between_counting_and_parsing(
         # As on Windows.
         monkeypatch.delattr(os, "preadv", raising=False)
     path = tmp_path / "text"
-    path.write_bytes(b"1 1:1000\n" * 1000)
+    path.write_bytes(THOUSAND)
     assert load_libsvm(path)[0].shape == (1000, 1)
     parse = Parser._parse
 
     def change_then_parse(*arguments: Any) -> Any:
-        if change == "shorter":
-            os.truncate(path, 4000)
-        elif change == "denser":
-            with open(path, "r+b") as file:
-                file.write(b"1 1:1 2:1\n1\n")
-        else:
-            with open(path, "ab") as file:
-                file.write(b"1 1:1\n")
+        path.write_bytes(CHANGED[change])
         return parse(*arguments)
 
     monkeypatch.setattr(Parser, "_parse", change_then_parse)
@@ -256,53 +245,52 @@ def test_what_messages_call_the_source(tmp_path: Path) -> None:
         assert caught.value.file == str(path)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"dtype": np.int32}, "dtype must be float32 or float64"),
-        ({"n_features": -1}, "n_features must be"),
-        ({"n_features": 2**63}, "n_features must be"),
-        ({"n_jobs": -1}, "n_jobs must be"),
-        ({"block_bytes": 0}, "block_bytes must be"),
-    ],
-)
+BAD_OPTIONS: list[Any] = [
+    ({"dtype": np.int32}, "dtype must be float32 or float64"),
+    ({"n_features": -1}, "n_features must be"),
+    ({"n_features": 2**63}, "n_features must be"),
+    ({"n_jobs": -1}, "n_jobs must be"),
+    ({"block_bytes": 0}, "block_bytes must be"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
 def test_what_cannot_be_asked_for(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LibsvmBlocks(io.BytesIO(b"1 1:1\n"), **options)
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "line", "column", "found", "what"),
-    [
-        (b"1 1:1\n1 3:1.5x\n", {}, 2, 5, "1.5x", 'expected a number after the colon, found "1.5x"'),
-        (b"1 1:1e400\n", {}, 1, 5, "1e400", 'the value "1e400" is too large for float64'),
-        (b"1 1:1e39\n", {"dtype": np.float32}, 1, 5, "1e39", "too large for float32"),
-        (b"1e999 1:1\n", {}, 1, 1, "1e999", 'the label "1e999" is too large for float64'),
-        (b"1 3:\n", {}, 1, 5, "", 'expected a number after the colon, found ""'),
-        (b"1 3\n", {}, 1, 3, "3", 'expected index:value, found "3"'),
-        (b"1 -3:1\n", {}, 1, 3, "-3:1", 'expected index:value, found "-3:1"'),
-        (b"1 " + b"9" * 5000 + b":1\n", {}, 1, 3, "9" * 40 + "...", "beyond the largest allowed"),
-        (b"1 2:1 1:1\n", {}, 1, 7, "1:1", "indices must ascend within a line, but 1 follows 2"),
-        (b"1 2:1 02:1\n", {}, 1, 7, "02:1", "indices must ascend within a line, but 2 follows 2"),
-        (b"1 0:1\n", {"zero_based": False}, 1, 3, "0:1", "index 0 is out of range"),
-        (b"1 4:1\n", {"n_features": 3}, 1, 3, "4:1",
-         "index 4 is out of range: n_features=3, counted from one"),
-        (b"1 1:1 3:1\n1 0:1\n", {"n_features": 3}, None, None, "",
-         "index 3 is out of range: n_features=3, counted from zero"),
-        (b"1 1:1\0\n", {}, 1, 5, "1\\x00", 'found a NUL byte in "1\\x00"; is this a text file?'),
-        (b"1 1:1\r1 2:1\n", {}, 1, 5, "1\\r1", "carriage return that does not end a line"),
-        (b"1,2 1:1\n", {}, 1, 1, "1,2", 'expected a decimal number as label, found "1,2"'),
-        (b"1:1 2:1\n", {}, 1, 1, "1:1", 'expected a decimal number as label, found "1:1"'),
-        (b"\n yes 1:1\n", {}, 2, 2, "yes", 'expected a decimal number as label, found "yes"'),
-        (b"1 qid:1 qid:2\n", {}, 1, 9, "qid:2", 'expected index:value, found "qid:2"'),
-        (b"1 1:\x1b[31m\xff\n", {}, 1, 5, "\\x1b[31m\\xff", "expected a number"),
-        (b"\n# nothing\n\r\n", {}, None, None, "", "there are no rows in this file"),
-    ],
-)  # fmt: skip
+MISTAKES: list[Any] = [
+    (b"1 1:1\n1 3:1.5x\n", {}, 2, 5, "1.5x", 'expected a number after the colon, found "1.5x"'),
+    (b"1 1:1e400\n", {}, 1, 5, "1e400", 'the value "1e400" is too large for float64'),
+    (b"1 1:1e39\n", {"dtype": np.float32}, 1, 5, "1e39", "too large for float32"),
+    (b"1e999 1:1\n", {}, 1, 1, "1e999", 'the label "1e999" is too large for float64'),
+    (b"1 3:\n", {}, 1, 5, "", 'expected a number after the colon, found ""'),
+    (b"1 3\n", {}, 1, 3, "3", 'expected index:value, found "3"'),
+    (b"1 -3:1\n", {}, 1, 3, "-3:1", 'expected index:value, found "-3:1"'),
+    (b"1 " + b"9" * 5000 + b":1\n", {}, 1, 3, "9" * 40 + "...", "beyond the largest allowed"),
+    (b"1 2:1 1:1\n", {}, 1, 7, "1:1", "indices must ascend within a line, but 1 follows 2"),
+    (b"1 2:1 02:1\n", {}, 1, 7, "02:1", "indices must ascend within a line, but 2 follows 2"),
+    (b"1 0:1\n", {"zero_based": False}, 1, 3, "0:1", "index 0 is out of range"),
+    (b"1 4:1\n", {"n_features": 3}, 1, 3, "4:1",
+     "index 4 is out of range: n_features=3, counted from one"),
+    (b"1 1:1 3:1\n1 0:1\n", {"n_features": 3}, None, None, "",
+     "index 3 is out of range: n_features=3, counted from zero"),
+    (b"1 1:1\0\n", {}, 1, 5, "1\\x00", 'found a NUL byte in "1\\x00"; is this a text file?'),
+    (b"1 1:1\r1 2:1\n", {}, 1, 5, "1\\r1", "carriage return that does not end a line"),
+    (b"1,2 1:1\n", {}, 1, 1, "1,2", 'expected a decimal number as label, found "1,2"'),
+    (b"1:1 2:1\n", {}, 1, 1, "1:1", 'expected a decimal number as label, found "1:1"'),
+    (b"\n yes 1:1\n", {}, 2, 2, "yes", 'expected a decimal number as label, found "yes"'),
+    (b"1 qid:1 qid:2\n", {}, 1, 9, "qid:2", 'expected index:value, found "qid:2"'),
+    (b"1 1:\x1b[31m\xff\n", {}, 1, 5, "\\x1b[31m\\xff", "expected a number"),
+    (b"\n# nothing\n\r\n", {}, None, None, "", "there are no rows in this file"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "options", "line", "column", "found", "what"), MISTAKES)
 def test_what_is_wrong_and_where(
-    text: bytes, options: dict[str, Any], line: int | None, column: int | None, found: str,
-    what: str, tmp_path: Path,
-) -> None:  # fmt: skip
+    text: bytes, options: Any, line: Any, column: Any, found: str, what: str, tmp_path: Path
+) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(text)
     where = f"{path}, line {line}, column {column}: " if line else f"{path}: "
@@ -327,17 +315,10 @@ def matrices(draw: st.DrawFn) -> tuple[Any, Any, bool]:
     dtype = np.float32 if width == 32 else np.float64
     columns = draw(st.sampled_from([1, 5, 2**31 - 1, 2**40]))
     values = st.floats(allow_nan=False, allow_infinity=False, width=width)
-    rows = draw(
-        st.lists(st.dictionaries(st.integers(0, columns - 1), values, max_size=6), min_size=1,
-                 max_size=6)
-    )  # fmt: skip
-    labels = draw(
-        st.lists(
-            st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([-1.0, 1.0]),
-            min_size=len(rows),
-            max_size=len(rows),
-        )
-    )
+    row = st.dictionaries(st.integers(0, columns - 1), values, max_size=6)
+    rows = draw(st.lists(row, min_size=1, max_size=6))
+    label = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([-1.0, 1.0])
+    labels = draw(st.lists(label, min_size=len(rows), max_size=len(rows)))
     pairs = [(j, row[j]) for row in rows for j in sorted(row)]
     indptr = np.cumsum([0, *map(len, rows)])
     data = np.array([v for _, v in pairs], dtype=dtype)
@@ -372,20 +353,20 @@ def test_how_numbers_are_written(tmp_path: Path) -> None:
     assert path.read_text() == "0 1:1\n7 2:2\n"
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        ([[np.nan]], [1], "X contains NaN or infinity"),
-        ([[1.0]], [np.inf], "y contains NaN or infinity"),
-        ([[1.0]], [1, 2], "one label for each of 1 rows"),
-        ([[1j]], [1], "X must hold real numbers"),
-        ([["a"]], [1], "X must hold real numbers"),
-        ([[2**53 + 1]], [1], "X has numbers of type int64 that are not float64"),
-        ([[1.0]], [2**63 - 1], "y has numbers of type int64 that are not float64"),
-        ([1.0], [1], "two dimensions"),
-        (np.empty((0, 3)), [], "no rows"),
-    ],
-)
+UNWRITABLE: list[Any] = [
+    ([[np.nan]], [1], "X contains NaN or infinity"),
+    ([[1.0]], [np.inf], "y contains NaN or infinity"),
+    ([[1.0]], [1, 2], "one label for each of 1 rows"),
+    ([[1j]], [1], "X must hold real numbers"),
+    ([["a"]], [1], "X must hold real numbers"),
+    ([[2**53 + 1]], [1], "X has numbers of type int64 that are not float64"),
+    ([[1.0]], [2**63 - 1], "y has numbers of type int64 that are not float64"),
+    ([1.0], [1], "two dimensions"),
+    (np.empty((0, 3)), [], "no rows"),
+]
+
+
+@pytest.mark.parametrize(("X", "y", "message"), UNWRITABLE)
 def test_what_cannot_be_written(X: Any, y: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("as it was")

@@ -35,6 +35,8 @@ from tests.problems import Case, cases, exact_dual, exact_objective, optimum, re
 STREAMING = ["block-dcd", "sgd-s", "sgd-m", "newton", "smoothed-newton", "auto"]
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=25)
+# A case, and where its rows are cut.
+Cut = tuple[Case, list[int]]
 
 
 def blocks_of(case: Case, cuts: list[int]) -> list[tuple[Any, ...]]:
@@ -50,15 +52,18 @@ def blocks_of(case: Case, cuts: list[int]) -> list[tuple[Any, ...]]:
 
 def streamed(case: Case, cuts: list[int]) -> StreamedProblem:
     blocks = blocks_of(case, cuts)
-    stream = BlockStream(
-        lambda: blocks, intercept_scaling=case.intercept_scaling, read_ahead=len(cuts) % 2 == 0
-    )
+    return problem_on(case, lambda: blocks, read_ahead=len(cuts) % 2 == 0)
+
+
+def problem_on(case: Case, source: Any, *, read_ahead: bool) -> StreamedProblem:
+    rho = case.intercept_scaling
+    stream = BlockStream(source, intercept_scaling=rho, read_ahead=read_ahead)
     positive = int(np.searchsorted(stream.classes, 1.0))
     return StreamedProblem(stream, positive, Objective(C=case.C))
 
 
 @st.composite
-def cut_cases(draw: st.DrawFn) -> tuple[Case, list[int]]:
+def cut_cases(draw: st.DrawFn) -> Cut:
     case = draw(cases())
     assume((case.labels > 0).any())
     return case, draw(st.lists(st.integers(0, len(case.labels)), max_size=5))
@@ -70,21 +75,16 @@ def no_thread_is_left() -> bool:
     while time.monotonic() < deadline:
         frames = sys._current_frames()
         readers = [t for t in threading.enumerate() if t.name.startswith("certsvm-read")]
-        if all(t.ident in frames and _idle(frames[t.ident]) for t in readers):
+        at_work = [frames.get(t.ident or 0) for t in readers]
+        if all(frame and frame.f_code.co_name == "_run_all" for frame in at_work):
             return True
         time.sleep(0.001)
     return False
 
 
-def _idle(frame: Any) -> bool:
-    return bool(frame.f_code.co_name == "_run_all")
-
-
 @few
 @given(cut_cases(), seeds, st.floats(1e-6, 1e6))
-def test_bounds_are_within_their_allowances_for_any_cutting(
-    cut: tuple[Case, list[int]], seed: int, size: float
-) -> None:
+def test_bounds_are_within_their_allowances(cut: Cut, seed: int, size: float) -> None:
     case, cuts = cut
     problem, rng = streamed(case, cuts), np.random.default_rng(seed)
     w = size * rng.standard_normal(problem.dimension)
@@ -122,15 +122,11 @@ def test_many_blocks_stay_within_the_allowance() -> None:
 
 @few
 @given(cut_cases(), seeds, st.integers(1, 12), st.sampled_from(STREAMING))
-def test_certificates_from_streams_are_true(
-    cut: tuple[Case, list[int]], seed: int, passes: int, name: str
-) -> None:
-    case, cuts = cut
+def test_certificates_from_streams_are_true(cut: Cut, seed: int, passes: int, name: str) -> None:
+    case, problem = cut[0], streamed(*cut)
     low, high = optimum(case)
-    result = train(
-        streamed(case, cuts), make_solver(name), tol=0.0, max_iter=passes, seed=seed,
-        keep_alpha=True,
-    )  # fmt: skip
+    solver = make_solver(name)
+    result = train(problem, solver, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
     certificate = result.certificate
     assert certificate.dual - certificate.dual_rounding <= high
     assert certificate.primal + certificate.primal_rounding >= low
@@ -146,8 +142,8 @@ def same(a: Result, b: Result) -> None:
 
 @few
 @given(cut_cases(), st.sampled_from(STREAMING))
-def test_wherever_blocks_come_from_the_bits_are_the_same(
-    tmp_path_factory: pytest.TempPathFactory, cut: tuple[Case, list[int]], name: str
+def test_all_sources_give_the_same_bits(
+    tmp_path_factory: pytest.TempPathFactory, cut: Cut, name: str
 ) -> None:
     case, cuts = cut
     blocks = blocks_of(case, cuts)
@@ -164,13 +160,9 @@ def test_wherever_blocks_come_from_the_bits_are_the_same(
     sources: list[Callable[[], Any]] = [lambda: blocks, generated, BlockFile(path)]
     results, prints = [], set()
     for source, read_ahead in zip([*sources, generated], [True, False, True, True], strict=True):
-        stream = BlockStream(
-            source, intercept_scaling=case.intercept_scaling, read_ahead=read_ahead
-        )
-        positive = int(np.searchsorted(stream.classes, 1.0))
-        problem = StreamedProblem(stream, positive, Objective(C=case.C))
+        problem = problem_on(case, source, read_ahead=read_ahead)
         results.append(train(problem, make_solver(name), tol=1e-9, max_iter=4, seed=1))
-        prints.add(stream.fingerprint)
+        prints.add(problem.stream.fingerprint)
     assert len(prints) == 1
     for other in results[1:]:
         same(results[0], other)
@@ -331,9 +323,8 @@ print(*outcomes, threads())
 @posix
 def test_ctrl_c_in_a_pass_ends_it_cleanly() -> None:
     code = INTERRUPTED_PROCESS + IN_A_PASS
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
-    ) as process:
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "reading\n"
         os.kill(process.pid, signal.SIGINT)
@@ -346,10 +337,8 @@ def test_ctrl_c_in_a_pass_ends_it_cleanly() -> None:
 def test_ctrl_c_as_a_pass_begins_ends_it_cleanly() -> None:
     code = INTERRUPTED_PROCESS.replace("        yield", "        time.sleep(0.002)\n        yield")
     code = code.replace("len(begun) == 8", "False") + AS_A_PASS_BEGINS
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert done.stdout == "interrupted []\n"
+    out = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=120)
+    assert out == "interrupted []\n"
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -362,10 +351,7 @@ def test_a_source_that_reuses_its_buffer_is_right_or_refused(sparse: bool) -> No
 
     def source() -> Iterator[tuple[Any, ...]]:
         for i in range(12):
-            if sparse:
-                X.data[:] = data[i].ravel()
-            else:
-                X[:] = data[i]
+            (X.data if sparse else X.ravel())[:] = data[i].ravel()
             y[:] = labels[i]
             yield X, y
 
@@ -386,19 +372,19 @@ def test_a_source_that_reuses_its_buffer_is_right_or_refused(sparse: bool) -> No
 X2, y2 = np.eye(2), np.array([1, -1])
 
 
-@pytest.mark.parametrize(
-    ("block", "message"),
-    [
-        (X2, "a block must be .* got ndarray"),
-        ((X2, y2[:1]), r"X of shape \(2, 2\) and y of shape \(1,\)"),
-        ((X2, np.array([1.0, np.nan])), "labels that are not finite"),
-        ((X2, y2, [1.0, -1.0]), "weights must be finite and not negative"),
-        ((X2 * np.nan, y2), r"block 2 of the data \(after 2 rows\): .* NaN"),
-        ((np.eye(2, 3), y2), "block 2 has 3 columns, those before it 2"),
-        ((X2, np.array(["a", "b"])), "some labels are numbers and others strings"),
-        ((X2 * 1j, y2), "block 2 .* real numbers"),
-    ],
-)
+BAD_BLOCKS: list[Any] = [
+    (X2, "a block must be .* got ndarray"),
+    ((X2, y2[:1]), r"X of shape \(2, 2\) and y of shape \(1,\)"),
+    ((X2, np.array([1.0, np.nan])), "labels that are not finite"),
+    ((X2, y2, [1.0, -1.0]), "weights must be finite and not negative"),
+    ((X2 * np.nan, y2), r"block 2 of the data \(after 2 rows\): .* NaN"),
+    ((np.eye(2, 3), y2), "block 2 has 3 columns, those before it 2"),
+    ((X2, np.array(["a", "b"])), "some labels are numbers and others strings"),
+    ((X2 * 1j, y2), "block 2 .* real numbers"),
+]
+
+
+@pytest.mark.parametrize(("block", "message"), BAD_BLOCKS)
 def test_blocks_that_are_none(block: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BlockStream(lambda: [(X2, y2), block])
@@ -407,10 +393,8 @@ def test_blocks_that_are_none(block: Any, message: str) -> None:
 
 def test_rows_without_values() -> None:
     """Also a block that stores nothing, and one in which no row has a weight."""
-    empty = sp.csr_matrix((2, 2))
-    stream = BlockStream(
-        lambda: [(sp.csr_matrix(X2), y2), (empty, y2), (sp.csr_matrix(X2), y2, np.zeros(2))]
-    )
+    X, empty = sp.csr_matrix(X2), sp.csr_matrix((2, 2))
+    stream = BlockStream(lambda: [(X, y2), (empty, y2), (X, y2, np.zeros(2))])
     result = train(StreamedProblem(stream, 1), make_solver("newton"), tol=1e-6)
     assert result.certificate.met
     assert result.certificate.primal == pytest.approx(1.0 + 2.0, rel=1e-6)

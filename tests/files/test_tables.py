@@ -74,10 +74,8 @@ def test_columns_keep_their_order_and_roles(tmp_path: Path) -> None:
 def test_many_small_blocks(tmp_path: Path) -> None:
     n = 400_000
     text = "a,label\n" + "".join(f"{i},{i % 3}\n" for i in range(n))
-    for path in (
-        csv(tmp_path, text),
-        parquet(tmp_path, {"a": range(n), "label": np.arange(n) % 3}),
-    ):
+    columns = {"a": range(n), "label": np.arange(n) % 3}
+    for path in (csv(tmp_path, text), parquet(tmp_path, columns)):
         blocks = list(Table(path).blocks(10_000))
         assert len(blocks) > 3
         np.testing.assert_array_equal(np.concatenate([b.X[:, 0] for b in blocks]), np.arange(n))
@@ -101,47 +99,45 @@ def test_parquet_types(tmp_path: Path) -> None:
     np.testing.assert_array_equal(X, np.array([[1.0], [0.0], [1.0]]) * np.ones(7))
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("a,label\n1,1\n,0\n", {}, "row 2, column 'a' is missing"),
-        ("a,label\n1,1\n2,NA\n", {}, "row 2, column 'label' is missing"),
-        ("a,w,label\n1,1,1\n2,,1\n", {"weight": "w"}, "row 2, column 'w' is missing"),
-        ("a,label\n1,1\n2,1\ninf,0\n", {}, "row 3, column 'a' is not finite"),
-        ("a,label\n1,1.5\n2,inf\n", {}, "row 2, column 'label' is not finite"),
-        ("a,b,label\n1,red,1\n", {}, "column 'b' holds string, not numbers"),
-        ("a,label\n1,1\n", {"label": "y"}, "no column 'y' for the labels; it has 'a', 'label'"),
-        ("a,label\n1,1\n", {"weight": "w"}, "no column 'w' for the weights"),
-        ("label\n1\n", {}, "no columns besides 'label'"),
-        ("a,a,label\n1,2,1\n", {}, "two columns of the same name"),
-        ("a,label\n1,1\n2,0,4\n", {}, "Expected 2 columns, got 3"),
-        ("", {}, "has no rows"),
-        ("a;label\n1,5;0\n2,5;1\n", {}, "decimal points, not commas"),
-        ("a,label\n", {}, "has no rows"),
-        ("a,label\n1,1\n", {"label": "a", "ignore": ["a"]}, "one role only"),
-        ("a,w,label\n1,-1,1\n", {"weight": "w"}, "row 1, column 'w' is negative"),
-        ("target,a,b\nx,1,2\ny,2,1\n", {}, "'target' holds string.*or name the column of labels"),
-        (",target,a\n0,x,1\n", {"label": "traget"}, "'traget' .* it has '', 'target', 'a'"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_a_csv_file(
-    text: str, options: Any, message: str, tmp_path: Path
-) -> None:
+BAD_CSV: list[Any] = [
+    ("a,label\n1,1\n,0\n", {}, "row 2, column 'a' is missing"),
+    ("a,label\n1,1\n2,NA\n", {}, "row 2, column 'label' is missing"),
+    ("a,w,label\n1,1,1\n2,,1\n", {"weight": "w"}, "row 2, column 'w' is missing"),
+    ("a,label\n1,1\n2,1\ninf,0\n", {}, "row 3, column 'a' is not finite"),
+    ("a,label\n1,1.5\n2,inf\n", {}, "row 2, column 'label' is not finite"),
+    ("a,b,label\n1,red,1\n", {}, "column 'b' holds string, not numbers"),
+    ("a,label\n1,1\n", {"label": "y"}, "no column 'y' for the labels; it has 'a', 'label'"),
+    ("a,label\n1,1\n", {"weight": "w"}, "no column 'w' for the weights"),
+    ("label\n1\n", {}, "no columns besides 'label'"),
+    ("a,a,label\n1,2,1\n", {}, "two columns of the same name"),
+    ("a,label\n1,1\n2,0,4\n", {}, "Expected 2 columns, got 3"),
+    ("", {}, "has no rows"),
+    ("a;label\n1,5;0\n2,5;1\n", {}, "decimal points, not commas"),
+    ("a,label\n", {}, "has no rows"),
+    ("a,label\n1,1\n", {"label": "a", "ignore": ["a"]}, "one role only"),
+    ("a,w,label\n1,-1,1\n", {"weight": "w"}, "row 1, column 'w' is negative"),
+    ("target,a,b\nx,1,2\ny,2,1\n", {}, "'target' holds string.*or name the column of labels"),
+    (",target,a\n0,x,1\n", {"label": "traget"}, "'traget' .* it has '', 'target', 'a'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "options", "message"), BAD_CSV)
+def test_bad_csv_files(text: str, options: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match=message):
         everything(Table(csv(tmp_path, text), **options))
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"a": [1.0, None], "label": [1, 2]}, "row 2, column 'a' is missing"),
-        ({"a": [1.0, 2.0], "label": [1.0, np.nan]}, "row 2, column 'label' is not finite"),
-        ({"a": [[1], [2]], "label": [1, 2]}, "column 'a' holds list"),
-        ({"a": ["x", "y"], "label": [1, 2]}, "column 'a' holds string"),
-        ({"a": pa.array([], pa.float64()), "label": pa.array([], pa.int64())}, "has no rows"),
-    ],
-)
-def test_what_is_wrong_with_a_parquet_file(columns: Any, message: str, tmp_path: Path) -> None:
+BAD_PARQUET: list[Any] = [
+    ({"a": [1.0, None], "label": [1, 2]}, "row 2, column 'a' is missing"),
+    ({"a": [1.0, 2.0], "label": [1.0, np.nan]}, "row 2, column 'label' is not finite"),
+    ({"a": [[1], [2]], "label": [1, 2]}, "column 'a' holds list"),
+    ({"a": ["x", "y"], "label": [1, 2]}, "column 'a' holds string"),
+    ({"a": pa.array([], pa.float64()), "label": pa.array([], pa.int64())}, "has no rows"),
+]
+
+
+@pytest.mark.parametrize(("columns", "message"), BAD_PARQUET)
+def test_bad_parquet_files(columns: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match=message):
         everything(Table(parquet(tmp_path, columns)))
 
@@ -171,9 +167,8 @@ def test_rows_in_single_precision(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"row 2, column 'a' is .* too large for float32"):
         list(rows)
     for options in ({"categorical": True}, {"ignore": ["eyes"]}):
-        (batch,) = Table(csv(tmp_path, "a,eyes,label\n0.1,x,1\n"), **options).blocks(
-            dtype=np.float32
-        )
+        path = csv(tmp_path, "a,eyes,label\n0.1,x,1\n")
+        (batch,) = Table(path, **options).blocks(dtype=np.float32)
         assert batch.X.dtype == np.float32
         assert batch.X[0, 0] == np.float32(0.1)
 
@@ -200,9 +195,7 @@ def test_without_a_line_of_names_every_line_is_a_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [None, "id", "label"])
 @pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_the_index_of_pandas_is_neither_feature_nor_label(
-    name: str | None, form: str, tmp_path: Path
-) -> None:
+def test_the_index_of_pandas_has_no_role(name: str | None, form: str, tmp_path: Path) -> None:
     path, n = tmp_path / f"t.{form}", np.arange(30)
     data = pd.DataFrame({"a": n / 7, "b": n, "kind": n % 2})
     data.index = pd.Index(n[::-1] + 100, name=name)
@@ -301,9 +294,8 @@ def test_strings_that_are_no_categories(tmp_path: Path) -> None:
         Table(csv(tmp_path, text), categorical=True)
     few = Table(csv(tmp_path, "name,label\nx,1\ny,0\n"), categorical=True)
     assert few.feature_names == ["name=x", "name=y"]
-    path = parquet(
-        tmp_path, {"s": [f"{i:0100d}" for i in range(60_000)] * 2, "label": [0, 1] * 60_000}
-    )
+    many = [f"{i:0100d}" for i in range(60_000)] * 2
+    path = parquet(tmp_path, {"s": many, "label": [0, 1] * 60_000})
     with pytest.raises(TableError, match="values and more"):
         Table(path, categorical=True)
     with pytest.raises(TableError, match="row 2, column 's' is missing"):

@@ -36,9 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("check")
     X, y = load_iris(return_X_y=True, as_frame=True)
     X["a, quoted"] = np.where(X.iloc[:, 0] > 6.0, "long", 'so "short"')
-    X.assign(label=y.map(["setosa", "versicolor", "virginica"].__getitem__)).to_csv(
-        folder / "iris.csv", index=False
-    )
+    X["label"] = y.map(["setosa", "versicolor", "virginica"].__getitem__)
+    X.to_csv(folder / "iris.csv", index=False)
     words = "iris.csv", "iris.model", "--witness", "--categorical", "-B", "1"
     assert run("train", *words, cwd=folder).code == 0
     assert run("report", "iris.model", cwd=folder).code == 0
@@ -111,13 +110,18 @@ def test_a_forged_page_proves_nothing(page: Any, tmp_path: Path) -> None:
     ):
         assert forged != content
         (tmp_path / "a.model").write_bytes(forged)
-        files = [b64encode(Path(tmp_path / f"a.model{end}").read_bytes()).decode()
-                 for end in ("", ".witness")]  # fmt: skip
-        text = (tmp_path / "data").read_text()
-        found = page.execute_async_script(_CALL, *files, text, "data", {})
+        found = checked(page, tmp_path / "a.model", tmp_path / "data")
         assert isinstance(found, str), found
         with pytest.raises(ValueError, match=r"data|a\.model"):
             verify_exactly(str(tmp_path / "a.model"), str(tmp_path / "data"))
+
+
+def checked(page: Any, model: Path, data: Path) -> Any:
+    """What the page finds about a model with its witness and data, or its message."""
+    parts = [Path(f"{model}{end}") for end in ("", ".witness")]
+    files = [b64encode(part.read_bytes()).decode() for part in parts]
+    text = data.read_bytes().decode()
+    return page.execute_async_script(_CALL, *files, text, data.name, {})
 
 
 def agree(page: Any, folder: Path, seed: int) -> str:
@@ -147,10 +151,7 @@ def agree(page: Any, folder: Path, seed: int) -> str:
         data.write_bytes(mutant(data.read_text(), random.Random(seed)).encode())
     if rng.random() < 0.4:
         moved(model, rng)
-    parts = [Path(f"{model}{end}") for end in ("", ".witness")]
-    files = [b64encode(part.read_bytes()).decode() for part in parts]
-    text = data.read_bytes().decode()
-    found = page.execute_async_script(_CALL, *files, text, data.name, {})
+    found = checked(page, model, data)
     if isinstance(found, str):
         with pytest.raises(ValueError, match="line"):
             verify_exactly(str(model), str(data))

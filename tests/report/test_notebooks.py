@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import sys
+from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +17,51 @@ from matplotlib import pyplot
 from sklearn import config_context
 from sklearn.datasets import load_iris
 
-from certsvm import (
-    Certificate,
-    LinearSVC,
-    LinearSVCCV,
-    bound,
-    compare,
-    fit_path,
-    train,
-    verify,
-    verify_model,
-)
+from certsvm import Certificate, LinearSVC, LinearSVCCV, bound, compare, fit_path, train, verify
 from certsvm.certificates.certificate import Certificates
+from certsvm.markup import Html, element, table
 from certsvm.plots import draw_bounds, draw_gap, plot_comparison, svg
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.training.history import History, Record
+from certsvm.verification.verify import verify_model
 from tests.cli.running import noisy
-from tests.test_markup import Found
+
+HOSTILE = '<script>alert("x")</script>&amp;\'"'
+
+
+class Found(HTMLParser):
+    """The tags, attributes and texts of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: dict[str, str | None] = {}
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.update(attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")))
+def test_what_goes_in_is_what_is_read(text: str) -> None:
+    found = Found(element("p", text, title=text))
+    assert found.tags == ["p"]
+    assert found.text == text
+    assert found.attributes == {"title": text}
+
+
+def test_hostile_text_stays_text() -> None:
+    for made in (table([HOSTILE], [[HOSTILE]]), element("p", HOSTILE, Html("<b>bold</b>"))):
+        found = Found(made)
+        assert "script" not in found.tags
+        assert HOSTILE in found.text
 
 
 def test_a_certificate() -> None:
@@ -122,9 +151,7 @@ def test_nothing_is_claimed_by_a_model_that_contradicts_itself(fitted: Any) -> N
     good, *others = model.certificates
     contradiction = Certificate(1.0, 2.0, 0.01, C=good.C, intercept_scaling=1.0)
     for certificates in ([], [contradiction, *others], [*others, contradiction]):
-        changed = type(model)(
-            model.coef, model.intercept, model.classes, model.class_weight, tuple(certificates)
-        )
+        changed = replace(model, certificates=tuple(certificates), parameters={})
         assert repr(changed).endswith("nothing is proved")
         assert ("contradiction" in str(changed)) == bool(certificates)
         assert Found(changed._repr_html_()).tags.count("tr") == 1 + len(certificates)
@@ -149,9 +176,8 @@ def test_plots_show_themselves(fitted: Any, tmp_path: Path) -> None:
     X, y = noisy()
     path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.1, 1.0), tol=0.1)
     search = LinearSVCCV(Cs=2, random_state=0).fit(X, y)
-    for drawn in (
-        path, compare(X, y, solvers="dcd"), search.curve_, path[0].history_, fitted[0].history_
-    ):  # fmt: skip
+    comparison = compare(X, y, solvers="dcd")
+    for drawn in (path, comparison, search.curve_, path[0].history_, fitted[0].history_):
         assert drawn.plot(tmp_path / "plot.png")._repr_png_().startswith(b"\x89PNG")
         assert (tmp_path / "plot.png").exists()
 
@@ -240,16 +266,11 @@ def test_a_gap_below_rounding_has_a_place_on_the_axis() -> None:
     assert 0.0 < solid.get_ydata()[-1] == dashed.get_ydata()[-1] < 1e-15
 
 
+EXTREMES = [-np.inf, -1e308, -1e-320, 0.0, 5e-324, 1e-300, 1.0, 1e300, 1.7e308, np.inf]
+
+
 @settings(max_examples=20, deadline=None)
-@given(
-    st.lists(
-        st.sampled_from(
-            [-np.inf, -1e308, -1e-320, 0.0, 5e-324, 1e-300, 1.0, 1e300, 1.7e308, np.inf]
-        ),
-        min_size=2,
-        max_size=5,
-    )
-)
+@given(st.lists(st.sampled_from(EXTREMES), min_size=2, max_size=5))
 def test_whatever_a_file_says_can_be_drawn(values: list[float]) -> None:
     x = list(range(1, len(values) + 1))
     for draw in (

@@ -26,6 +26,9 @@ def data() -> tuple[Any, Any]:
     return scaled, np.where(y == 1, "benign", "<img src=x>malignant")
 
 
+ENDS = ("lowest", "highest")
+
+
 def text_of(driver: Any, selector: str) -> str:
     from selenium.webdriver.common.by import By
 
@@ -50,10 +53,9 @@ def test_a_fit(data: tuple[Any, Any], tmp_path: Path, width: int, dark: bool) ->
     with opened(page, width, dark=dark) as driver:
         assert "of the best possible value" in text_of(driver, ".verdict")
         text = text_of(driver, "body")
-        assert "<img src=x>malignant" in text
-        assert "could not flip" in text
-        assert "certsvm.verify(clf, X, y)" in text
-        assert "L remains a claim" in text
+        for told in ("<img src=x>malignant", "could not flip", "certsvm.verify(clf, X, y)",
+                     "L remains a claim"):  # fmt: skip
+            assert told in text
         assert "worst texture" in driver.page_source
         cells = driver.execute_script(
             "return [...document.querySelectorAll('table:last-of-type td')].map((c) => c.innerText)"
@@ -61,10 +63,8 @@ def test_a_fit(data: tuple[Any, Any], tmp_path: Path, width: int, dark: bool) ->
         for row, label in zip(counts, clf.classes_, strict=True):
             at = len(cells) - 1 - cells[::-1].index(label)
             assert cells[at + 1 : at + 3] == [str(count) for count in row]
-        # Nothing sticks out of the page.
-        assert driver.execute_script(
-            "return document.documentElement.scrollWidth <= window.innerWidth"
-        )
+        fits = "return document.documentElement.scrollWidth <= window.innerWidth"
+        assert driver.execute_script(fits)
 
 
 def test_a_path(data: tuple[Any, Any], tmp_path: Path) -> None:
@@ -139,10 +139,9 @@ def test_a_choice(data: tuple[Any, Any], tmp_path: Path) -> None:
     clf.report(page, X, y)
     with opened(page) as driver:
         move(driver, 0)
-        low, high = (
-            text_of(driver, f"output[data-column='{end} error']") for end in ("lowest", "highest")
-        )
-        assert float(low.split()[0]) <= float(high.split()[0])
+        ends = [text_of(driver, f"output[data-column='{end} error']") for end in ENDS]
+        low, high = (float(text.split()[0]) for text in ends)
+        assert low <= high
         assert "The model of all rows" in text_of(driver, "body")
 
 

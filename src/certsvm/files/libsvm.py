@@ -28,7 +28,7 @@ from certsvm.files.batch import Batch, joined
 from certsvm.files.compressed import DamagedFileError, compression_of, open_source
 from certsvm.files.libsvm_parser import LONGEST_LINE
 from certsvm.kernels.decimal import PADDING
-from certsvm.matrices import checked_csr
+from certsvm.matrices import checked_csr, refuse_masked
 from certsvm.resources import Team
 
 TextSource = Any
@@ -367,6 +367,7 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
     1 1:0.5 3:1e-07
     -1 2:3
     """
+    refuse_masked(X=X, y=y)
     rows, labels = _rows(X), np.asarray(y)
     if labels.shape != rows.shape[:1]:
         raise ValueError(

@@ -56,9 +56,7 @@ def test_json_holds_what_was_recomputed_and_claimed(tmp_path: Path) -> None:
     run("train", "data", "--witness", "-q", cwd=tmp_path)
     verified = run("verify", "data.model", "data", "--json", cwd=tmp_path).json
     assert verified["verdict"] == "confirmed"
-    assert verified["ok"]
-    assert verified["dual_verified"]
-    assert verified["same_data"]
+    assert [verified[name] for name in ("ok", "dual_verified", "same_data")] == [True] * 3
     (problem,) = verified["problems"]
     assert problem["primal"] == pytest.approx(problem["claimed_primal"], rel=1e-12)
     assert problem["dual"] == pytest.approx(problem["claimed_dual"], rel=1e-12)
@@ -174,10 +172,9 @@ def test_the_model_does_not_choose_the_label(table: Path) -> None:
     frame["good"] = (frame["good"] > 0).astype(int)
     frame.rename(columns={"label": "y"}).to_csv(table / "t.csv", index=False)
     save_model(table, ["y"], "good")
+    wrong = "column 'y' has the labels, and is for the model, too"
     for command in ("verify", "evaluate"):
-        refuse(
-            "column 'y' has the labels, and is for the model, too", command, "m", "t.csv", cwd=table
-        )
+        refuse(wrong, command, "m", "t.csv", cwd=table)
     verified = succeed("verify", "m", "t.csv", "--label", "good", "--json", cwd=table)
     assert verified.json["data"] == {
         "file": "t.csv", "rows": 60, "label": "good", "weight": None, "model_label": None,
