@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from certsvm import Problem, Rows
 from certsvm.certificates.best import BestBounds
 from certsvm.certificates.dual import AlphaSums, DualPoint, dual_point
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import loss_named
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from tests.problems import Case, cases, exact, exact_sum
 
 

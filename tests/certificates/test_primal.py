@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm import Problem, Rows
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import Products, primal_bound
 from certsvm.certificates.rounding import length, per_size
 from certsvm.kernels.losses import loss_named
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from certsvm.resources import Team
 from tests.problems import Case, cases, exact, exact_dot, exact_objective
 
@@ -75,8 +74,7 @@ def test_the_arithmetic_of_a_loss_rounds(loss: str) -> None:
     """Products so small that they do not: what is left is the loss, its square, its weight, C."""
     worst, w = 0.0, np.array([1e-9])
     for s, C, x in np.random.default_rng(0).uniform(1.0, 2.0, (3000, 3)):
-        case = Case(np.array([[x]]), np.array([-1.0]), np.array([s]), C, 0.0,
-                    "dense-float64-int32", loss)  # fmt: skip
+        case = Case(np.array([[x]]), np.array([-1.0]), np.array([s]), C, loss=loss)
         bound = primal_bound(case.problem(), w)
         error = abs(exact(bound.value) - exact_objective(case, w))
         assert error <= exact(bound.rounding)

@@ -1,7 +1,5 @@
 """Real clusters of processes on this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

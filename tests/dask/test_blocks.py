@@ -1,7 +1,5 @@
 """Blocks on the workers, from data of any kind."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

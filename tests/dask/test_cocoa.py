@@ -1,7 +1,5 @@
 """CoCoA: rounds, states on the workers, and copies of alpha."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Training on a cluster: the same optimum as on one machine, from whatever the data comes in."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Workers that are killed, stopped or gone, a scheduler that is gone, data that changes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
@@ -10,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -90,7 +88,7 @@ class Killer:
                 os.kill(self._random.choice(processes(self._client)), signal.SIGKILL)
                 self.killed += 1
 
-    def __enter__(self) -> Killer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

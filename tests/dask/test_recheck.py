@@ -1,7 +1,5 @@
 """The independent second computation of a certificate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,17 +13,15 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
-from certsvm.certificates.certificate import Certificate
+from certsvm import Certificate, Problem, train
 from certsvm.certificates.dual import Response
 from certsvm.dask import CertificateRefutedWarning, Cocoa, LinearSVC
 from certsvm.dask.cluster import Cluster
 from certsvm.dask.problem import interval_sums, recheck
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
-from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Rows
 from certsvm.resources import ALONE
 from certsvm.solvers.smoothed_newton import SmoothedNewton, alpha_of
-from certsvm.training.loop import train
 from tests.dask.problems import blocks, cluster_problem
 from tests.problems import Case, exact, exact_dual, exact_objective, exactly_balanced
 
@@ -77,10 +73,9 @@ def test_intervals_contain_the_exact_values(
     response = Response(other, sigma)
     alpha = alpha_of(problem, response, ALONE)
     claimed = certificate_of(problem)
-    case = Case(
-        problem.rows.matrix, np.where(problem.signed_weights < 0, -1.0, 1.0), problem.weights,
-        problem.C, rho, "dense-float64-int32", loss.name, not problem.free_intercept,
-    )  # fmt: skip
+    X, signs = problem.rows.matrix, np.where(problem.signed_weights < 0, -1.0, 1.0)
+    case = Case(X, signs, problem.weights, problem.C, rho, loss=loss.name)
+    case = case._replace(penalize_intercept=not problem.free_intercept)
     box = [exact(problem.C) * exact(s) for s in problem.weights]
     meant = [exact(a) for a in alpha]
     if not loss.is_smooth:

@@ -3,8 +3,6 @@
 SciPy must be configured before it is imported, so this takes processes of their own.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

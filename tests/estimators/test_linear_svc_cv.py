@@ -1,7 +1,5 @@
 """LinearSVCCV: scikit-learn's conventions, and what is proved."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

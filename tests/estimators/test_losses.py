@@ -1,7 +1,5 @@
 """Both losses of LinearSVC, with the intercept in the penalty or not, beside others' optima."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Programs written for scikit-learn's LinearSVC, run with ours."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Models for several values of C."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

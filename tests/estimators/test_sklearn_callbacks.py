@@ -1,7 +1,5 @@
 """scikit-learn's callback protocol."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

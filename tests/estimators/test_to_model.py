@@ -1,7 +1,5 @@
 """Models of fitted estimators, with a proof that others can recompute."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """bound(): a certificate for any linear classifier."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
@@ -125,7 +123,7 @@ def test_the_objective_is_the_models_own(
         positive, fitted.coef_, intercepts, certificates, strict=True
     ):
         signs = np.where(labels == label, 1.0, -1.0)
-        case = Case(SMALL, signs, None, C, rho, "dense-float64-int32", loss, penalised)
+        case = Case(SMALL, signs, None, C, rho, loss=loss, penalize_intercept=penalised)
         J = exact_objective(case, [*coef, b / rho] if rho else coef)
         assert abs(exact(certificate.primal) - J) <= exact(certificate.primal_rounding)
         for text in (certificate.loss, certificate.problem):

@@ -1,7 +1,5 @@
 """The search for C: bounds against fits of high accuracy, limits and interruptions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

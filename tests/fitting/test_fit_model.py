@@ -1,7 +1,5 @@
 """Models from data and streams: their proofs hold, and nobody can change them unnoticed."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 from typing import Any

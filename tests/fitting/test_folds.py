@@ -1,7 +1,5 @@
 """Folds as sources of their training rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """The path of solutions over C."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

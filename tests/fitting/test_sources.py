@@ -1,7 +1,5 @@
 """Sources: class weights."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

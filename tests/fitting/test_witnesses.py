@@ -1,7 +1,5 @@
 """Witnesses: coarse dual points that prove what the certificates say."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from typing import Any

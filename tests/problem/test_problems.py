@@ -1,7 +1,5 @@
 """Problems in memory and on streams: weights, sizes, what is refused, and the same passes."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows and parts: what is taken, what is copied, what is refused."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

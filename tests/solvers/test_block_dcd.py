@@ -1,7 +1,5 @@
 """Block DCD: a handful of passes over a stream, at any C and for any number of columns."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import tempfile
@@ -16,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from certsvm import LinearSVC, Model, fit_stream, verify_model
+from certsvm import LinearSVC, Model, fit_stream, train, verify_model
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import Summary, write_blocks
 from certsvm.files.streams import BlockStream
@@ -24,7 +22,6 @@ from certsvm.kernels.losses import LOSSES
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import StreamedProblem
 from certsvm.solvers import BlockDCD, Solver, Start
-from certsvm.training.loop import train
 from certsvm.training.settings import Checkpoint, Result
 from tests.cli.running import run
 from tests.problems import Case, cases, exact, exact_objective, optimum

@@ -1,7 +1,5 @@
 """Every solver that certifies: its bounds are true, pass after pass."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 
@@ -10,10 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.certificates.certificate import Certificate
+from certsvm import Certificate, Problem, Rows, train
 from certsvm.kernels.losses import LOSSES
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, MPU, OCAS, SOLVERS, Auto, BlockDCD, SGDm, SGDs, SVMperf
 from certsvm.solvers.auto import AutoRun
 from certsvm.solvers.base import Options, Solver, Start
@@ -21,11 +17,10 @@ from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.published.cutting_planes import CuttingPlaneRun
 from certsvm.solvers.smoothed_newton import SmoothedNewton, SmoothedNewtonRun
 from certsvm.solvers.working_set import WorkingSet
-from certsvm.training.loop import train
 from certsvm.training.settings import Result
 from tests import problems
-from tests.exact import exact_optimum
-from tests.problems import Case, cases, exact, exact_objective, optimum, require_proof, streamed
+from tests.exact import known_optimum
+from tests.problems import Case, cases, exact, exact_dot, exact_objective, require_proof, streamed
 
 Cases = st.SearchStrategy[Case]
 
@@ -59,10 +54,8 @@ on_all_problems = pytest.mark.parametrize(
 def bounds(case: Case) -> tuple[float | Fraction, float | Fraction]:
     """Bounds on J_opt by another method."""
     if not case.free_intercept:
-        return optimum(case)
-    found = exact_optimum(case)
-    assume(found is not None)
-    assert found is not None
+        return problems.optimum(case)
+    found = known_optimum(case)
     value = exact_objective(case, found.w)
     assert value == problems.exact_dual(case, found.alpha)
     return value, value
@@ -146,8 +139,8 @@ def test_streams(
 def test_long_runs_drift_within_their_allowance(solver: Solver, seed: int) -> None:
     """Thousands of updates: what rounding did to w is covered by what is allowed for it."""
     rng = np.random.default_rng(seed)
-    case = Case(rng.standard_normal((12, 3)), rng.choice([-1.0, 1.0], 12), rng.random(12) + 0.1,
-                1.7, 0.3, "dense-float64-int32")  # fmt: skip
+    X, labels = rng.standard_normal((12, 3)), rng.choice([-1.0, 1.0], 12)
+    case = Case(X, labels, rng.random(12) + 0.1, 1.7, 0.3)
     run = solver.start(case.problem(), Options(rng, target=0.0, keep_alpha=True))
     for passes in range(2000):
         run.epoch()
@@ -155,13 +148,11 @@ def test_long_runs_drift_within_their_allowance(solver: Solver, seed: int) -> No
             point = run.dual()
             assert point is not None
             assert point.alpha is not None
-            alpha = [Fraction(float(a)) for a in point.alpha()]
-            patterns = [[Fraction(float(v)) for v in row] for row in case.patterns()]
-            for j, value in enumerate(point.w):
-                exact = sum((a * y[j] for a, y in zip(alpha, patterns, strict=True)), Fraction(0))
+            for value, column in zip(point.w, case.patterns().T, strict=True):
+                expected = exact_dot(point.alpha(), column)
                 # alpha itself was rounded once more, where it is made from counts.
-                allowed = Fraction(point.w_rounding) + Fraction(1, 10**15) * abs(exact)
-                assert abs(Fraction(float(value)) - exact) <= allowed
+                allowed = exact(point.w_rounding) + abs(expected) / 10**15
+                assert abs(exact(value) - expected) <= allowed
 
 
 @certifying
@@ -203,9 +194,9 @@ def test_bounds_at_extreme_scales(
     solver: Solver, loss: str, free_intercept: bool, scale: float
 ) -> None:
     """Rows near the ends of the range: the scale of a dual point may be tiny."""
-    case = Case(np.array([[scale], [-scale]]), np.array([1.0, -1.0]), None, 1e5,
-                float(free_intercept), "dense-float64-int32", loss,
-                penalize_intercept=not free_intercept)  # fmt: skip
+    X, labels = np.array([[scale], [-scale]]), np.array([1.0, -1.0])
+    case = Case(X, labels, C=1e5, intercept_scaling=float(free_intercept), loss=loss)
+    case = case._replace(penalize_intercept=not free_intercept)
     # By symmetry the intercept is zero: the least of w^2 / 2 + 2 C loss(w scale).
     square = Fraction(scale) ** 2
     least = min(1 / (2 * square), Fraction(2 * 10**5))

@@ -1,19 +1,15 @@
 """Newton's direction in both spaces, by NumPy, and its convergence on data of any scale."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
+from certsvm import Problem, Rows, train
 from certsvm.resources import ALONE, Team
 from certsvm.solvers import Newton
 from certsvm.solvers.directions import direction_from_rows, gram, intercept_ridge, newton_direction
-from certsvm.training.loop import train
 from tests.problems import Array, Case, cases
 
 seeds = st.integers(0, 2**32 - 1)

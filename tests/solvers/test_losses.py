@@ -9,11 +9,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC as Liblinear
 
+from certsvm import Problem, Rows, train
 from certsvm.kernels.losses import SQUARED_HINGE, loss_named
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, SOLVERS, Auto, Newton, SmoothedNewton, Solver, Start, WorkingSet
-from certsvm.training.loop import train
 from tests.problems import Case, objective, streamed
 
 LOSSES = ("hinge", "squared_hinge")
@@ -132,7 +130,7 @@ def scaled_case(seed: int, shape: tuple[int, int], C: float, rho: float, loss: s
     labels = np.where(X[:, 0] + 0.1 * rng.standard_normal(shape[0]) > 0.3, 1.0, -1.0)
     labels[:2] = 1.0, -1.0
     X = X * np.exp(3.0 * rng.standard_normal(shape[1])) + 3.0
-    return Case(X, labels, None, C, rho, "dense-float64-int32", loss, penalize_intercept=False)
+    return Case(X, labels, None, C, rho, loss=loss, penalize_intercept=False)
 
 
 @both_losses

@@ -1,7 +1,5 @@
 """The second-order method: high accuracy on everything, degenerate data included."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -9,13 +7,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from certsvm import Rows, train
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.streams import BlockStream
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem, StreamedProblem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton, SmoothedNewton
-from certsvm.training.loop import train
 from certsvm.training.settings import SOLVER_FINISHED
 
 

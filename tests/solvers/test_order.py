@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
+from certsvm import Problem, Rows
 from certsvm.solvers.order import Order, neighbours_are_alike
 from tests.problems import Case, cases
 

@@ -1,7 +1,5 @@
 """SGD-s and SGD-m: the published sequence, Propositions 1 and 3, and the update itself."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

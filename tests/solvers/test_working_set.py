@@ -5,12 +5,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
 
+from certsvm import Problem, Rows, train
 from certsvm.certificates.primal import primal_bound
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton, Options, Solver, WorkingSet
 from certsvm.solvers.working_set import WorkingSetRun
-from certsvm.training.loop import train
 from tests.problems import Case, cases, nearly_parallel, noisy, optimum
 
 

@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 import certsvm.problem.rows as part_module
+from certsvm import History, Rows, train
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.streams import BlockStream
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem, StreamedProblem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import SGDm, SGDs, WorkingSet, make_solver
 from certsvm.training import settings as training
-from certsvm.training.history import History
-from certsvm.training.loop import train
 from certsvm.training.settings import Progress
 
 

@@ -1,7 +1,5 @@
 """Settings that make no sense, and checkpoints: runs go on from them and believe nothing."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
@@ -13,17 +11,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certsvm.certificates.certificate import Certificate
+from certsvm import Certificate, Rows, train
 from certsvm.files.container import read_container, write_container
 from certsvm.files.streams import BlockStream
 from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem, StreamedProblem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import SOLVERS, SGDs, Solver, make_solver
 from certsvm.solvers import auto as auto_module
 from certsvm.training import settings
-from certsvm.training.loop import train
 from certsvm.training.settings import (
     KIND,
     OUT_OF_PASSES,

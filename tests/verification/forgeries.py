@@ -3,8 +3,6 @@
 python -m tests.verification.forgeries --count 100000
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import math
@@ -24,16 +22,7 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.files import Witness
-from certsvm.verification.verify import (
-    CONFIRMED,
-    HALF_CONFIRMED,
-    REFUTED,
-    UNDECIDED,
-    Verification,
-    VerificationReport,
-    verify,
-    verify_model,
-)
+from certsvm.verification import verify
 
 Array = NDArray[np.float64]
 ERROR = "error"
@@ -88,7 +77,7 @@ class Case:
     def matrix(self) -> Any:
         return sp.csr_matrix(self.X) if self.form == "csr" else self.X.astype(self.form)
 
-    def verified(self, *, exact: bool = False) -> VerificationReport:
+    def verified(self, *, exact: bool = False) -> verify.VerificationReport:
         """The report of ``verify`` or, with a witness, of ``verify_model``."""
         classes, X = np.arange(self.class_weight.size), self.matrix()
         if self.witness is None:
@@ -98,7 +87,7 @@ class Case:
             )  # fmt: skip
             if self.alphas is not None:
                 clf.dual_coef_ = self.alphas
-            return verify(clf, X, self.labels, self.weights, exact=exact)
+            return verify.verify(clf, X, self.labels, self.weights, exact=exact)
         model = SimpleNamespace(
             coef=self.coef, intercept=self.intercept, classes=classes,
             class_weight=self.class_weight, certificates=self.claims, witness=self.witness,
@@ -109,7 +98,7 @@ class Case:
             (X[a:b], self.labels[a:b], None if self.weights is None else self.weights[a:b])
             for a, b in itertools.pairwise(edges)
         ]
-        return verify_model(model, blocks, exact=exact)
+        return verify.verify_model(model, blocks, exact=exact)
 
 
 # What is true.
@@ -199,12 +188,12 @@ def exact_penalty(case: Case, i: int, alpha: list[Fraction]) -> Fraction:
     return sum((a * a / (4 * Fraction(case.C) * s) for a, s in pairs if a), Fraction(0))
 
 
-def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
+def falsehoods(case: Case, i: int, v: verify.Verification) -> list[str]:
     """What is wrong with a verdict."""
     c, found = v.claimed, []
     numbers = (c.primal, c.dual, c.primal_rounding, c.dual_rounding)
     if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0):
-        return [] if v.verdict == REFUTED else [f"{v.verdict}: {c}"]
+        return [] if v.verdict == verify.REFUTED else [f"{v.verdict}: {c}"]
     primal, dual, up, down = map(Fraction, numbers)
     w, half = weight_vector(case, i), v.L is None
     J = None if w is None else exact_primal(case, i, w)
@@ -228,11 +217,11 @@ def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
             zero = [Fraction(0)] * len(w_alpha)
             others = [exact_primal(case, i, point) for point in (zero, w_alpha)]
             contradicted = contradicted or dual - down > min(others)
-    if v.verdict in (CONFIRMED, HALF_CONFIRMED) and contradicted:
+    if v.verdict in (verify.CONFIRMED, verify.HALF_CONFIRMED) and contradicted:
         found.append(f"{v.verdict}, but false")
-    if v.verdict == REFUTED and not contradicted:
+    if v.verdict == verify.REFUTED and not contradicted:
         found.append("refuted, but true")
-    if (v.verdict == CONFIRMED and half) or (v.verdict == HALF_CONFIRMED and not half):
+    if v.verdict == (verify.CONFIRMED if half else verify.HALF_CONFIRMED):
         found.append(f"{v.verdict} is the wrong half")
     return found
 
@@ -557,7 +546,7 @@ def main() -> None:
         if found:
             raise SystemExit(f"number {k}, {kind}: {found}\n{case}")
         counts[kind][verdict] += 1
-    columns = [CONFIRMED, HALF_CONFIRMED, UNDECIDED, REFUTED, ERROR]
+    columns = [verify.CONFIRMED, verify.HALF_CONFIRMED, verify.UNDECIDED, verify.REFUTED, ERROR]
     print("| forgery | " + " | ".join(columns) + " |\n|" + " --- |" * (len(columns) + 1))
     for kind, of_kind in counts.items():
         print(f"| {kind} | " + " | ".join(str(of_kind[name]) for name in columns) + " |")

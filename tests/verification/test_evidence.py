@@ -1,7 +1,5 @@
 """Fingerprints: as documented, however rows are stored. Witnesses: quantised, and in the box."""
 
-from __future__ import annotations
-
 import pickle
 import struct
 from dataclasses import replace

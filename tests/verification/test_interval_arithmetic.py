@@ -1,7 +1,5 @@
 """The arithmetic of verification, against rational arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -182,10 +180,8 @@ def test_intervals_contain_the_exact_values(
         row, sign, weight = one_row(*X[k]), signs[k : k + 1], weights[k : k + 1]
         J.add(row, sign, weight)
         L.add(row, sign, weight, alpha[k : k + 1])
-    problem = Case(
-        X, signs, weights, C, rho, "dense-float64-int32", "squared_hinge" if squared else "hinge",
-        penalize_intercept=not free,
-    )  # fmt: skip
+    loss = "squared_hinge" if squared else "hinge"
+    problem = Case(X, signs, weights, C, rho, loss=loss, penalize_intercept=not free)
     w = [*map(exact, coef), *([exact(intercept) / exact(rho)] if rho else [])]
     low, high = J.J()
     assert exact(low) <= exact_objective(problem, w) <= exact(high)

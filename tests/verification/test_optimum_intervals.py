@@ -1,7 +1,5 @@
 """Balls and intervals contain the exact optimum, which is known in rational numbers."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any
@@ -9,16 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certsvm.certificates.certificate import Certificate
+from certsvm import Certificate, train
 from certsvm.certificates.held_out_error import OptimumBall
 from certsvm.kernels.losses import LOSSES
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton, Pegasos, SGDs, Solver, WorkingSet
-from certsvm.training.loop import train
 from certsvm.verification.optimum_intervals import (
     OptimumIntervals,
     added_up,
@@ -27,7 +24,7 @@ from certsvm.verification.optimum_intervals import (
     unflippable,
 )
 from tests.certificates.test_path_bounds import an_end
-from tests.exact import exact_optimum, exact_rows
+from tests.exact import exact_rows, known_optimum
 from tests.problems import Case, cases, exact, exact_dot, squared_distance
 
 SOLVERS: list[Solver] = [DCD(), SGDs(), Pegasos()]
@@ -55,9 +52,7 @@ def test_the_exact_optimum_is_where_the_certificate_says(
 ) -> None:
     case = case._replace(loss=loss)
     result = train(case.problem(), solver, tol=0.0, max_iter=passes, seed=0)
-    optimum = exact_optimum(case)
-    assume(optimum is not None)
-    assert optimum is not None
+    optimum = known_optimum(case)
     r = exact(radius(result.certificate))
     assert squared_distance(result.w, optimum.w) <= r * r
     rho = case.intercept_scaling
@@ -87,9 +82,7 @@ def test_the_exact_optimum_is_where_the_certificate_says(
 )
 def test_the_optimum_is_in_the_ball_of_any_point(case: Case, size: float, seed: int) -> None:
     """Whether the intercept is free or not; with and without the vector of the dual point."""
-    optimum = exact_optimum(case)
-    assume(optimum is not None)
-    assert optimum is not None
+    optimum = known_optimum(case)
     rng, box = np.random.default_rng(seed), case.C * case.row_weights()
     w = np.array([float(v) for v in optimum.w])
     w = w + size * rng.choice([0.0, 1.0]) * rng.standard_normal(w.size)

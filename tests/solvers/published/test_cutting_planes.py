@@ -1,7 +1,5 @@
 """The master problem over cuts, the search of OCAS and the tolerance of SVM^perf."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
+from certsvm import Problem, Rows, train
 from certsvm.solvers import MPU, Options
 from certsvm.solvers.published.mpu import MPURun
-from certsvm.training.loop import train
 from certsvm.training.settings import SOLVER_FINISHED
 from tests.problems import Case, cases, optimum
 

@@ -1,7 +1,5 @@
 """Pegasos, NORMA and SvmSgd against the same algorithms in NumPy, and the rate found by trial."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -10,9 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.problem.problems import Problem
+from certsvm import Problem, train
 from certsvm.solvers import NORMA, Options, Pegasos, Solver, SvmSgd
-from certsvm.training.loop import train
 from tests.problems import Array, Case, cases, noisy
 
 seeds = st.integers(0, 2**32 - 1)

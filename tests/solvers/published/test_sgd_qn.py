@@ -1,7 +1,5 @@
 """SGD-QN against the same algorithm in NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
