@@ -262,9 +262,7 @@ def test_a_balanced_point(case: Case, seed: int, zeros: float) -> None:
 
 @pytest.mark.parametrize("sums", [(1.0, 1.0), (1.0, 3.0), (2.0, 0.5)])
 @pytest.mark.parametrize("signs", list(itertools.product([-1, 0, 1], repeat=2)))
-def test_balancing_pays_for_errors_of_the_sums(
-    sums: tuple[float, float], signs: tuple[int, int]
-) -> None:
+def test_balancing_pays_for_errors(sums: tuple[float, float], signs: tuple[int, int]) -> None:
     """One row on each side, whose alpha is not quite the sum that was computed."""
     off = 1e-4
     errors = [sign * off * s for s, sign in zip(sums, signs, strict=True)]

@@ -133,9 +133,7 @@ def test_alpha_that_is_balanced_up_to_rounding(sign: int) -> None:
 def test_the_worst_gap_is_the_largest(case: Case, ratio: float, seed: int) -> None:
     chord, both, _ = a_chord(case, ratio, seed)
     low, high = both[0].C, both[1].C
-    Cs = np.clip(
-        np.concatenate([np.geomspace(low, high, 50), np.linspace(low, high, 50)]), low, high
-    )
+    Cs = np.concatenate([np.geomspace(low, high, 50), np.linspace(low, high, 50)]).clip(low, high)
     gaps = [chord.certificate(float(C), 0.01).proved_gap for C in Cs]
     assert max(gaps) <= chord.worst_gap
     if math.isfinite(chord.worst_gap):

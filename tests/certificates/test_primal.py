@@ -20,9 +20,7 @@ all_cases = cases(losses=LOSSES, free_intercepts=True)
 
 
 @given(all_cases, st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6))
-def test_primal_is_within_its_allowance_of_the_exact_value(
-    case: Case, seed: int, size: float
-) -> None:
+def test_primal_is_within_its_allowance(case: Case, seed: int, size: float) -> None:
     problem = case.problem()
     w = size * np.random.default_rng(seed).standard_normal(problem.rows.dimension)
     bound = primal_bound(problem, w)
@@ -90,9 +88,8 @@ def test_squares_that_overflow_are_no_value(size: float) -> None:
     )  # fmt: skip
     bound = primal_bound(problem, np.array([0.0, 0.0, -size]))
     expected = (1 + exact(size)) ** 2
-    assert not np.isfinite(bound.high) or abs(exact(bound.value) - expected) <= exact(
-        bound.rounding
-    )
+    if np.isfinite(bound.high):
+        assert abs(exact(bound.value) - expected) <= exact(bound.rounding)
     assert np.isfinite(bound.high) == (size < 1e154)
 
 

@@ -66,9 +66,8 @@ def test_additions_of_multiples_of_rows(seed: int, updates: int, size: float) ->
     for _ in range(updates):
         old, new, row = rng.random(), rng.random(), rng.standard_normal(2)
         v = v + (new - old) * row
-        expected = [
-            e + (exact(new) - exact(old)) * exact(x) for e, x in zip(expected, row, strict=True)
-        ]
+        step = exact(new) - exact(old)
+        expected = [e + step * exact(x) for e, x in zip(expected, row, strict=True)]
         longest = max(longest, rounding.length(v))
         longest_step = max(longest_step, abs(new - old) * rounding.length(row))
     allowed = exact(rounding.updates_rounding(updates, longest, longest_step))
@@ -95,9 +94,8 @@ def test_a_change_added_to_a_sum(seed: int, n: int) -> None:
     moved = np.zeros(2)
     for c, row in zip(change, rows, strict=True):
         moved += c * row
-    expected = [
-        exact(w[j]) + exact_dot(after, rows[:, j]) - exact_dot(before, rows[:, j]) for j in range(2)
-    ]
+    columns = zip(w, rows.T, strict=True)
+    expected = [exact(v) + exact_dot(after, x) - exact_dot(before, x) for v, x in columns]
     path = float(np.abs(change) @ np.linalg.norm(rows, axis=1))
     allowed = exact(rounding.moved_rounding(n, path, w + moved))
     assert squared_distance(w + moved, expected) <= allowed**2
@@ -113,6 +111,12 @@ class Rows:
         self.products = self.Y @ self.w
         self.error = rounding.product_error(self.w)
 
+    def step(self, size: float, direction: Array) -> None:
+        lengths = rounding.length(self.w), rounding.length(direction)
+        self.error = rounding.step_error(self.error, lengths[0], size, lengths[1])
+        self.products += size * (self.Y @ direction)
+        self.w += size * direction
+
     def assert_products_are_within_their_error(self) -> None:
         for y, product in zip(self.Y, self.products, strict=True):
             allowed = rounding.per_size(self.error) * (y.size + 2) * rounding.length(y)
@@ -123,12 +127,7 @@ class Rows:
 def test_products_after_steps(seed: int, steps: int, size: float) -> None:
     rows = Rows(seed)
     for _ in range(steps):
-        step, direction = size * rows.rng.random(), rows.rng.standard_normal(2)
-        rows.error = rounding.step_error(
-            rows.error, rounding.length(rows.w), step, rounding.length(direction)
-        )
-        rows.products += step * (rows.Y @ direction)
-        rows.w += step * direction
+        rows.step(size * rows.rng.random(), rows.rng.standard_normal(2))
         rows.assert_products_are_within_their_error()
 
 
@@ -137,12 +136,7 @@ def test_many_small_steps_add_up(seed: int) -> None:
     """What they add comes from the length of w, not from theirs."""
     rows = Rows(seed)
     for _ in range(4000):
-        direction = rows.rng.standard_normal(2)
-        rows.error = rounding.step_error(
-            rows.error, rounding.length(rows.w), 1e-9, rounding.length(direction)
-        )
-        rows.products += 1e-9 * (rows.Y @ direction)
-        rows.w += 1e-9 * direction
+        rows.step(1e-9, rows.rng.standard_normal(2))
     rows.assert_products_are_within_their_error()
     inherited = Rows(seed).error * (1 + 1e-6)
     rows.error = inherited
@@ -157,9 +151,8 @@ def test_a_row_beyond_the_margin_by_more_than_the_slack_has_no_loss() -> None:
         y, w = rng.standard_normal((2, 12))
         # The product is 1, but for a few roundings.
         w += (1.0 - y @ w + rng.normal(0, 4 * UNIT)) / (y @ y) * y
-        slack = rounding.rounding_slack(
-            rounding.product_error(w), (y.size + 2) * rounding.length(y)
-        )
+        size = (y.size + 2) * rounding.length(y)
+        slack = rounding.rounding_slack(rounding.product_error(w), size)
         assert slack < 1e-13
         product, short = float(y @ w), exact_dot(y, w) < 1
         wrong += product > 1.0 and short

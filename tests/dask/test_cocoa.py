@@ -18,9 +18,7 @@ from certsvm.problem.rows import Part, Rows
 from tests.dask.problems import blocks, cut
 
 
-def test_rounds_do_not_pile_up_on_the_scheduler(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rounds_do_not_pile_up(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cocoa_module, "_CHAIN", 3)
     epoch, counts = CocoaRun.epoch, []
 
@@ -84,9 +82,7 @@ def test_what_is_proved_holds_in_exact_arithmetic(client: Client, loss: str, cac
         assert clf.certificate_.dual > 0.0
 
 
-def test_newton_that_stalls_is_followed_by_cocoa(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cocoa_follows_newton_that_stalls(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The classes are separable, and C is large."""
     monkeypatch.setattr(cocoa_module, "_ROWS_PER_COLUMN", 1)
     rng = np.random.default_rng(0)

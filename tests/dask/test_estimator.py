@@ -27,9 +27,7 @@ from tests.dask.problems import SOLVERS, agrees, cut, data
         ("cocoa", 2, "squared_hinge", True),
     ],
 )
-def test_every_objective(
-    client: Client, solver: str, classes: int, loss: str, penalised: bool
-) -> None:
+def test_objectives(client: Client, solver: str, classes: int, loss: str, penalised: bool) -> None:
     X, y = data(classes=classes)
     # The intercept matters, and so does its penalty.
     X = X + 2.0
@@ -42,16 +40,6 @@ def test_every_objective(
     agrees(clf, X, y, weights)
     assert clf.dual_coef_.shape == (len(clf.coef_), 600)
     assert all(c.dual_verified for c in certsvm.verify(clf, X, y, sample_weight=weights))
-
-
-def test_a_free_intercept_needs_rows_on_both_sides(client: Client) -> None:
-    X, y = data(300)
-    how: dict[str, Any] = {"penalize_intercept": False, "class_weight": {"yes": 0.0, "no": 1.0}}
-    with pytest.raises(ValueError, match="at least 2 classes"):
-        LinearSVC(**how).fit(cut(X, 100), cut(y, 100))
-    X, y = data(300, classes=3)
-    with pytest.raises(ValueError, match="on the same side"):
-        LinearSVC(**how | {"class_weight": {1: 0.0}}).fit(cut(X, 100), cut(y, 100))
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

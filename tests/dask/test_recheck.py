@@ -27,9 +27,7 @@ from tests.problems import Case, exact, exact_dual, exact_objective, exactly_bal
 
 
 @pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), "cocoa"], ids=str)
-def test_a_wrong_certificate_is_replaced(
-    client: Client, monkeypatch: pytest.MonkeyPatch, solver: Any
-) -> None:
+def test_wrong_sums_are_seen(client: Client, monkeypatch: pytest.MonkeyPatch, solver: Any) -> None:
     """Whatever goes wrong on the way: here, blocks that are counted twice, or not at all."""
     X, y, parts, labels = blocks()
     groups = Cluster.groups

@@ -39,12 +39,11 @@ def test_it_is_true_for_any_w(case: Case, seed: int, size: float) -> None:
     if np.unique(labels).size < 2:
         return
     w: Any = size * np.random.default_rng(seed).standard_normal(case.patterns().shape[1])
-    coef, intercept = (
-        (w[:-1], float(w[-1] * case.intercept_scaling)) if case.intercept_scaling else (w, None)
-    )
+    rho = case.intercept_scaling
+    coef, intercept = (w[:-1], float(w[-1] * rho)) if rho else (w, None)
     certificate = bound(
         coef, case.matrix(), labels, C=case.C, loss=case.loss, intercept=intercept,
-        intercept_scaling=case.intercept_scaling or None, sample_weight=case.weights, max_iter=5,
+        intercept_scaling=rho or None, sample_weight=case.weights, max_iter=5,
         penalize_intercept=case.penalize_intercept,
     )  # fmt: skip
     assert certificate.loss == case.loss
@@ -119,9 +118,8 @@ def test_the_objective_is_the_models_own(
     certificates = found if isinstance(found, list) else [found]
     positive = [1] if labels is TWO else [0, 1, 2]
     intercepts = np.broadcast_to(fitted.intercept_, len(positive))
-    for label, coef, b, certificate in zip(
-        positive, fitted.coef_, intercepts, certificates, strict=True
-    ):
+    problems = zip(positive, fitted.coef_, intercepts, certificates, strict=True)
+    for label, coef, b, certificate in problems:
         signs = np.where(labels == label, 1.0, -1.0)
         case = Case(SMALL, signs, None, C, rho, loss=loss, penalize_intercept=penalised)
         J = exact_objective(case, [*coef, b / rho] if rho else coef)

@@ -34,7 +34,12 @@ CERTIFYING: list[Solver] = [
     WorkingSet(omega=1.0, shuffled=True),
     BlockDCD(sweeps=1, visits=2.5, cache=0.5),
 ]
-certifying = pytest.mark.parametrize("solver", CERTIFYING, ids=lambda solver: solver.label)
+
+
+def of(solvers: list[Solver]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("solver", solvers, ids=lambda solver: solver.label)
+
+
 seeds = st.integers(0, 2**32 - 1)
 # Problems with the squared hinge, or a free intercept, or both.
 others = cases(losses=("hinge", "squared_hinge"), free_intercepts=True).filter(
@@ -114,27 +119,19 @@ def test_any_start_is_certified_truly(
         require_proof(case, result)
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [Auto(), Newton(), SmoothedNewton(), BlockDCD(), BlockDCD(cache=0.4)],
-    ids=lambda s: s.label,
-)
-@given(data=st.data(), seed=seeds, passes=st.integers(1, 20), rows_at_once=st.integers(1, 10))
-def test_streams(
-    solver: Solver, data: st.DataObject, seed: int, passes: int, rows_at_once: int
-) -> None:
+@of([Auto(), Newton(), SmoothedNewton(), BlockDCD(), BlockDCD(cache=0.4)])
+@given(data=st.data(), seed=seeds, passes=st.integers(1, 20), block=st.integers(1, 10))
+def test_streams(solver: Solver, data: st.DataObject, seed: int, passes: int, block: int) -> None:
     case = data.draw(others if solver.frees_intercept else cases(losses=tuple(LOSSES)))
     assume(case.labels.min() < case.labels.max())
-    problem = streamed(case, rows_at_once)
+    problem = streamed(case, block)
     result = train(problem, solver, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
     require_true(result.certificate, case)
     require_proof(case, result)
     require_answer(case, result)
 
 
-@pytest.mark.parametrize(
-    "solver", [DCD(), BlockDCD(), MPU(delta=1e-6), SGDs(), SGDm()], ids=lambda s: s.label
-)
+@of([DCD(), BlockDCD(), MPU(delta=1e-6), SGDs(), SGDm()])
 @pytest.mark.parametrize("seed", range(4))
 def test_long_runs_drift_within_their_allowance(solver: Solver, seed: int) -> None:
     """Thousands of updates: what rounding did to w is covered by what is allowed for it."""
@@ -155,7 +152,7 @@ def test_long_runs_drift_within_their_allowance(solver: Solver, seed: int) -> No
                 assert abs(exact(value) - expected) <= allowed
 
 
-@certifying
+@of(CERTIFYING)
 @given(case=cases(), seed=seeds)
 def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) -> None:
     run = solver.start(case.problem(), Options(np.random.default_rng(seed), keep_alpha=True))
@@ -190,9 +187,7 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
     + [(s, "squared_hinge", free) for s in CERTIFYING if s.frees_intercept for free in (0, 1)],
     ids=lambda value: getattr(value, "label", value),
 )
-def test_bounds_at_extreme_scales(
-    solver: Solver, loss: str, free_intercept: bool, scale: float
-) -> None:
+def test_extreme_scales(solver: Solver, loss: str, free_intercept: bool, scale: float) -> None:
     """Rows near the ends of the range: the scale of a dual point may be tiny."""
     X, labels = np.array([[scale], [-scale]]), np.array([1.0, -1.0])
     case = Case(X, labels, C=1e5, intercept_scaling=float(free_intercept), loss=loss)
@@ -212,9 +207,7 @@ def test_bounds_at_extreme_scales(
     assert Fraction(certificate.primal) + Fraction(certificate.primal_rounding) >= least
 
 
-@pytest.mark.parametrize(
-    "solver", [DCD(), WorkingSet(), MPU(), OCAS(), SVMperf()], ids=lambda s: s.label
-)
+@of([DCD(), WorkingSet(), MPU(), OCAS(), SVMperf()])
 def test_dual_methods_reach_high_accuracy(solver: Solver) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 8))

@@ -60,9 +60,7 @@ def test_liblinear_agrees_on_the_squared_hinge(dual: bool) -> None:
 @both_intercepts
 @pytest.mark.parametrize("form", ["dense-float64-int32", "csr-float32-int32"])
 @pytest.mark.parametrize("shape", [(80, 5), (25, 60)])
-def test_all_forms_agree(
-    shape: tuple[int, int], form: str, loss: str, penalize_intercept: bool
-) -> None:
+def test_all_forms(shape: tuple[int, int], form: str, loss: str, penalize_intercept: bool) -> None:
     """Newton in the space of the columns and of the rows, compiled or not, and on a stream."""
     case = random_case(shape, loss=loss, penalize_intercept=penalize_intercept, form=form)
     value = best_value(case, Newton())

@@ -142,9 +142,7 @@ def test_any_solver_goes_on_with_the_bounds_that_it_had(
 
 
 @pytest.mark.parametrize("objective", [{}, *OBJECTIVES])
-def test_a_stream_goes_on_without_a_number_for_each_row(
-    objective: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_stream_goes_on_without_alpha(objective: dict[str, Any], tmp_path: Path) -> None:
     requires_no_worse(problem_on_stream(**objective), make_solver("newton"), tmp_path / "run")
     assert read_container(tmp_path / "run", KIND).arrays.keys() == {"w", "best_w", "numbers"}
 
@@ -281,10 +279,8 @@ def test_a_forged_checkpoint_costs_time_not_truth(name: str, stream: bool, tmp_p
         train(problem, solver, max_iter=3, tol=0.0, checkpoint=Checkpoint(path))
         for field, value in forged.items():
             change(path, field, value)
-        for max_iter in (1, 5):
-            result = train(
-                problem, solver, max_iter=max_iter, tol=1e-3, checkpoint=Checkpoint(path)
-            )
+        for n in (1, 5):
+            result = train(problem, solver, max_iter=n, tol=1e-3, checkpoint=Checkpoint(path))
             claim = result.certificate
             assert claim.dual - claim.dual_rounding <= optimum().primal, forged
             assert claim.primal + claim.primal_rounding >= optimum().dual, forged

@@ -171,9 +171,7 @@ def alpha_in_box(case: Case, i: int) -> list[Fraction] | None:
 
 def combination(case: Case, i: int, alpha: list[Fraction]) -> list[Fraction]:
     columns = zip(*patterns(case, i), strict=True)
-    return [
-        sum((a * y for a, y in zip(alpha, column, strict=True)), Fraction(0)) for column in columns
-    ]
+    return [sum((a * y for a, y in zip(alpha, x, strict=True)), Fraction(0)) for x in columns]
 
 
 def exact_dual(case: Case, i: int, alpha: list[Fraction], w: list[Fraction]) -> Fraction:
@@ -474,9 +472,8 @@ def forge_unbalanced(r: random.Random) -> Case:
     """L of an alpha that is not balanced, for a free intercept, claimed as a bound."""
     case = honest(r)
     case.free, case.rho, case.witness = True, case.rho or 1.0, None
-    case.claims = [
-        replace(c, intercept_scaling=case.rho, penalize_intercept=False) for c in case.claims
-    ]
+    kind: Any = {"intercept_scaling": case.rho, "penalize_intercept": False}
+    case.claims = [replace(claimed, **kind) for claimed in case.claims]
     with np.errstate(over="ignore"):
         case.alphas = case.C * case.weights_of_problems()
     naive_claims(case, r)
@@ -506,18 +503,13 @@ def forge_outside(r: random.Random) -> Case:
 
 
 KINDS: dict[str, Callable[[random.Random], Case]] = {
-    "honest": honest,
-    "absorbed": forge_absorbed,
-    "extreme": forge_extreme,
-    "perturbed": forge_perturbed,
-    "not a number": forge_not_a_number,
-    "infeasible": forge_infeasible,
-    "other data": forge_other_data,
-    "other problem": forge_other_problem,
-    "unbalanced": forge_unbalanced,
-    "truncated": forge_truncated,
-    "outside": forge_outside,
-}
+    forge.__name__.removeprefix("forge_").replace("_", " "): forge
+    for forge in (
+        honest, forge_absorbed, forge_extreme, forge_perturbed, forge_not_a_number,
+        forge_infeasible, forge_other_data, forge_other_problem, forge_unbalanced,
+        forge_truncated, forge_outside,
+    )
+}  # fmt: skip
 
 
 def judge(case: Case) -> tuple[str, list[str]]:

@@ -122,17 +122,13 @@ def test_tables_with_weights_and_categories(tmp_path: Path) -> None:
     assert (found["data"]["not used"], found["data"]["same data"]) == ([], True)
     # Other weights are another problem.
     assert alone(tmp_path, "m", "t.csv", "--label", "kind").returncode == 1
-    exactly_in_python = run(
-        "verify", "m", "t.csv", "--exact", *TABLE_OPTIONS, "--json", cwd=tmp_path
-    )
-    assert exactly_in_python.code == 0
-    assert exactly_in_python.json["problems"][0]["primal_excess"] is not None
+    ours = run("verify", "m", "t.csv", "--exact", *TABLE_OPTIONS, "--json", cwd=tmp_path)
+    assert ours.code == 0
+    assert ours.json["problems"][0]["primal_excess"] is not None
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
-def test_compressed_text_and_several_classes(
-    compress: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_compressed_text_of_classes(compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
     text = TEXT.replace("+1", "3", 9).replace("1:", "0:").replace("2:", "1:")
     (tmp_path / "data").write_bytes(compress(text.encode()))
     run("train", "data", "m", "--witness", "-q", "-B", "1", "--zero-based", cwd=tmp_path)

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,9 +39,7 @@ MODERATE = st.floats(-1e100, 1e100)
 NUMBERS = st.one_of(st.integers(-3, 3).map(float), st.sampled_from([1e16, -1e16, 1e-17]), MODERATE)
 
 
-def vectors(
-    elements: st.SearchStrategy[float], size: int | None = None
-) -> st.SearchStrategy[Array]:
+def vectors(elements: Any, size: int | None = None) -> st.SearchStrategy[Array]:
     shape = st.integers(0, 12) if size is None else size
     return hnp.arrays(np.float64, shape, elements=elements)
 
@@ -137,13 +136,10 @@ def one_row(*values: float) -> RowBlock:
     return RowBlock(np.array(values), np.zeros(n, np.intp), np.arange(n), 1, n)
 
 
-def claim(
-    C: float = 1.0, rho: float = 0.0, *, squared: bool = False, free: bool = False
-) -> Certificate:
-    loss = "squared_hinge" if squared else "hinge"
-    return Certificate(
-        1.0, 1.0, 0.1, C=C, intercept_scaling=rho, loss=loss, penalize_intercept=not free
-    )
+def claim(C: float = 1, rho: float = 0, squared: bool = False, free: bool = False) -> Certificate:
+    objective: Any = {"loss": "squared_hinge" if squared else "hinge", "C": C}
+    objective |= {"penalize_intercept": not free, "intercept_scaling": rho}
+    return Certificate(1.0, 1.0, 0.1, **objective)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +155,7 @@ def test_roundings_of_a_squared_loss_that_add_up(large: float, small: float) -> 
 
 
 @given(st.data(), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, 1.0]))
-def test_intervals_contain_the_exact_values(
-    data: st.DataObject, squared: bool, free: bool, rho: float
-) -> None:
+def test_intervals_of_J_and_L(data: st.DataObject, squared: bool, free: bool, rho: float) -> None:
     """In blocks of one row."""
     n = data.draw(st.integers(1, 6))
     numbers = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3))
@@ -242,13 +236,10 @@ LARGEST = float(np.finfo(np.float64).max)
     )
 )
 def test_sums_near_the_largest_number(terms: list[float]) -> None:
+    n = len(terms)
     with np.errstate(all="ignore"):
-        high, low, error = (
-            float(x[0])
-            for x in grouped_sums(
-                np.array(terms), np.zeros(len(terms)), np.zeros(len(terms), np.intp), 1
-            )
-        )
+        sums = grouped_sums(np.array(terms), np.zeros(n), np.zeros(n, np.intp), 1)
+    high, low, error = (float(x[0]) for x in sums)
     if math.isfinite(high) and math.isfinite(low) and math.isfinite(error):
         true = exact_sum(np.array(terms))
         assert abs(exact(high) + exact(low) - true) <= exact(error)
