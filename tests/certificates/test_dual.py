@@ -223,9 +223,8 @@ def test_the_arithmetic_of_a_penalty_rounds() -> None:
 def test_arithmetic_of_multiples_above_one_rounds_too() -> None:
     rng = np.random.default_rng(0)
     for A, x, Q in rng.uniform(1.0, 2.0, (5000, 3)) * [1.0, 0.1, 0.01]:
-        point = dual.DualPoint(
-            dual.AlphaSums(Bound(A, 0.0), Bound(Q, 0.0)), np.array([x]), "a test", most=math.inf
-        )
+        sums = sum_of(A)._replace(penalty=Bound(Q, 0.0))
+        point = dual.DualPoint(sums, np.array([x]), "a test", most=math.inf)
         bound, scale = dual.dual_bound(point)
         assert scale > 1.0
         s = exact(scale)

@@ -32,9 +32,7 @@ def test_primal_is_within_its_allowance(case: Case, seed: int, size: float) -> N
 
 
 @given(all_cases, st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6), st.integers(0, 12))
-def test_primal_from_products_that_were_mixed_many_times(
-    case: Case, seed: int, size: float, mixtures: int
-) -> None:
+def test_primal_from_mixed_products(case: Case, seed: int, size: float, mixtures: int) -> None:
     """Coefficients of both signs and several sizes: cancellation must be paid for."""
     problem = case.problem()
     rng = np.random.default_rng(seed)

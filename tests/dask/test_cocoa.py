@@ -67,14 +67,10 @@ def test_what_is_proved_holds_in_exact_arithmetic(client: Client, loss: str, cac
     rng = np.random.default_rng(3)
     for C in (1e-2, 100.0):
         X = rng.standard_normal((90, 7)) * (rng.random((90, 7)) < 0.5)
-        y, weights = (
-            (X[:, 0] + 0.3 * rng.standard_normal(90) > 0).astype(int),
-            rng.integers(0, 3, 90),
-        )
-        clf = LinearSVC(
-            C, loss=loss, solver=Cocoa(cache=cache), tol=0.05, max_iter=8, store_dual=True,
-            random_state=0,
-        )  # fmt: skip
+        y = (X[:, 0] + 0.3 * rng.standard_normal(90) > 0).astype(int)
+        weights = rng.integers(0, 3, 90)
+        how: Any = {"tol": 0.05, "max_iter": 8, "store_dual": True, "random_state": 0}
+        clf = LinearSVC(C, loss=loss, solver=Cocoa(cache=cache), **how)
         clf.fit(cut(X, 20, 21), cut(y, 20, 21), cut(weights, 20, 21))
         (check,) = certsvm.verify(clf, X, y, sample_weight=weights, exact=True)
         assert check.verdict == "confirmed"

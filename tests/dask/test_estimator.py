@@ -76,12 +76,13 @@ def test_arguments_that_will_not_do(client: Client) -> None:
         LinearSVC().fit(da.from_array(X, chunks=(200, 6)), da.from_array(y, chunks=200))
     with pytest.raises(TypeError, match=r"use certsvm\.LinearSVC"):
         LinearSVC().fit(X, y)
-    with pytest.raises(ValueError, match="does not run on a cluster"):
-        LinearSVC(solver=certsvm.solvers.DCD()).fit(cut(X, 300), cut(y, 300))
-    with pytest.raises(ValueError, match="solver"):
-        LinearSVC(solver="dcd").fit(cut(X, 300), cut(y, 300))
-    with pytest.raises(ValueError, match="'cocoa' needs penalize_intercept=True"):
-        LinearSVC(solver="cocoa", penalize_intercept=False).fit(cut(X, 300), cut(y, 300))
+    for how, message in (
+        ({"solver": certsvm.solvers.DCD()}, "does not run on a cluster"),
+        ({"solver": "dcd"}, "solver"),
+        ({"solver": "cocoa", "penalize_intercept": False}, "needs penalize_intercept=True"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LinearSVC(**how).fit(cut(X, 300), cut(y, 300))
     problem = certsvm.Problem(certsvm.Rows(X), np.where(y == "yes", 1.0, -1.0))
     with pytest.raises(ValueError, match="rows on a cluster"):
         certsvm.train(problem, Cocoa())
@@ -111,9 +112,7 @@ def test_copies_of_the_estimator(client: Client) -> None:
 @pytest.mark.parametrize(("solver", "passes"), [("smoothed-newton", 4), ("cocoa", 2)])
 def test_checkpoints(client: Client, tmp_path: Path, solver: str, passes: int) -> None:
     X, y = data()
-    how: dict[str, Any] = {
-        "C": 0.1, "random_state": 0, "tol": 1e-6, "checkpoint": tmp_path, "solver": solver
-    }  # fmt: skip
+    how: Any = {"C": 0.1, "tol": 1e-6, "checkpoint": tmp_path, "solver": solver, "random_state": 0}
     with pytest.warns(ConvergenceWarning):
         stopped = LinearSVC(max_iter=passes, **how).fit(cut(X, 300), cut(y, 300))
     clf = LinearSVC(**how).fit(cut(X, 300), cut(y, 300))

@@ -62,7 +62,7 @@ def in_memory(seed: int, rho: float = 0.5, **objective: Any) -> tuple[Problem, A
     st.integers(0, 10**6), st.sampled_from([0.0, 0.5, 100.0]),
     st.sampled_from([HINGE, SQUARED_HINGE]), st.booleans(), st.sampled_from([1.0, 1e4, 1e12]),
 )  # fmt: skip
-def test_intervals_contain_the_exact_values(
+def test_intervals_of_J_and_L(
     seed: int, rho: float, loss: Any, penalised: bool, sigma: float
 ) -> None:
     """Of J, and of L at the alpha of a response, in two blocks."""

@@ -132,7 +132,7 @@ def objective(found: Model, i: int, X: Any, y: Any, weights: Any) -> float:
 @pytest.mark.parametrize(("n_classes", "class_weight"), [(2, None), (3, "balanced")])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("penalize_intercept", [True, False])
-def test_a_stream_and_memory_agree(
+def test_streams_agree(
     n_classes: int, class_weight: Any, loss: str, penalize_intercept: bool
 ) -> None:
     X, y, weights = rows(n_classes)
@@ -270,9 +270,8 @@ def test_a_witness_too_coarse_for_the_target(
     X = rng.standard_normal((200, 5))
     y = X[:, 0] + rng.standard_normal(200) > 0.0
     source = MemorySource(X, y, intercept_scaling=1.0)
-    settings = settings_of(
-        solver="newton", tol=1e-8, penalize_intercept=False, keep_alpha=True, keep_vector=True
-    )
+    kept: Any = {"keep_alpha": True, "keep_vector": True}
+    settings = settings_of(solver="newton", tol=1e-8, penalize_intercept=False, **kept)
     (fine,) = fit_classes(source, settings)
     (coarse,) = fit_classes(source, settings, finish=witnessed)
     assert fine.certificate.met

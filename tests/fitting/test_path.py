@@ -52,9 +52,8 @@ def test_every_C_has_a_model_of_the_accuracy(case: Case, solver: str, share: flo
         if len(labels) == 1:
             return
     case = case._replace(labels=labels)
-    if case.weights is not None and not (
-        (case.weights * (labels > 0)).any() and (case.weights * (labels < 0)).any()
-    ):
+    signed = labels * case.row_weights()
+    if not signed.min() < 0 < signed.max():
         case = case._replace(weights=None)
     rho = case.intercept_scaling
     source = MemorySource(case.matrix(), labels, case.weights, intercept_scaling=rho)

@@ -199,7 +199,7 @@ row = st.tuples(
     st.integers(0, 2),
     st.booleans(),
 )
-def test_it_agrees_with_the_problem_in_memory(
+def test_streams_agree_with_memory(
     data: list[Any], cuts: list[int], positive: int, weighted: bool
 ) -> None:
     X = np.array([x for x, _, _ in data], dtype=np.float64)

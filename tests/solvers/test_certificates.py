@@ -105,7 +105,7 @@ def test_bounds_are_true_and_those_of_the_answer(
 
 @on_all_problems
 @given(data=st.data(), seed=seeds, size=st.floats(0, 1e3))
-def test_any_start_is_certified_truly(
+def test_any_start(
     solver: Solver, problems: Cases, data: st.DataObject, seed: int, size: float
 ) -> None:
     case, rng = data.draw(problems), np.random.default_rng(seed)

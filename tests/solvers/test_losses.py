@@ -134,9 +134,7 @@ def scaled_case(seed: int, shape: tuple[int, int], C: float, rho: float, loss: s
 @both_losses
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape", [(4, 60), (40, 150), (120, 20)])
-def test_columns_of_very_different_scales_and_a_free_intercept(
-    shape: tuple[int, int], seed: int, loss: str
-) -> None:
+def test_scales_and_a_free_intercept(shape: tuple[int, int], seed: int, loss: str) -> None:
     """In the space of the rows, the intercept must not be lost beside long rows."""
     case = scaled_case(seed, shape, 300.0, 10.0, loss)
     for solver in (Newton(), Auto()):

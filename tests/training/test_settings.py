@@ -131,9 +131,7 @@ def requires_no_worse(problem: Any, solver: Solver, path: Path) -> None:
         *((name, case) for name in ("auto", "dcd", "smoothed-newton") for case in OBJECTIVES),
     ],
 )
-def test_any_solver_goes_on_with_the_bounds_that_it_had(
-    name: str, objective: dict[str, Any], tmp_path: Path
-) -> None:
+def test_any_solver_goes_on(name: str, objective: dict[str, Any], tmp_path: Path) -> None:
     solver: Any = make_solver(name)
     if name == "smoothed-newton" and objective:
         # A sample would leave too few passes to interrupt.
@@ -222,9 +220,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in WRONG.items() for value in values]
-)
+@pytest.mark.parametrize(("name", "value"), [(name, v) for name in WRONG for v in WRONG[name]])
 def test_what_does_not_fit_is_refused(name: str, value: Any, tmp_path: Path) -> None:
     problem, path = problem_in_memory(), tmp_path / "run"
     train(problem, make_solver("dcd"), max_iter=2, tol=0.0, checkpoint=Checkpoint(path))

@@ -87,9 +87,8 @@ def certified(seed: int) -> Iterator[tuple[str, Any, list[Block]]]:
         yield "fit_stream", stored(model), parts
     if rng.random() < 0.1 and len(set(y.tolist())) == 2:
         C = about.pop("C")
-        path = fit_path(
-            LinearSVC(store_dual=True, **about), X, y, C_range=(C, 30.0 * C), sample_weight=weights
-        )
+        clf = LinearSVC(store_dual=True, **about)
+        path = fit_path(clf, X, y, C_range=(C, 30.0 * C), sample_weight=weights)
         yield "fit_path", path.model(C * 30.0 ** rng.random()), [(X, y, weights)]
 
 
@@ -152,9 +151,8 @@ def check(seed: int, counts: Counter[str]) -> list[str]:
             honest = HALF_CONFIRMED if v.L is None else CONFIRMED
             expect(v.verdict == honest, f"{v.verdict}, with {v.claimed!r}")
             expect(by_intervals.verdict in (honest, UNDECIDED), f"intervals: {by_intervals}")
-            for name, allowance in (
-                ("J - primal", v.claimed.primal_rounding), ("dual - L", v.claimed.dual_rounding)
-            ):  # fmt: skip
+            allowances = v.claimed.primal_rounding, v.claimed.dual_rounding
+            for name, allowance in zip(("J - primal", "dual - L"), allowances, strict=True):
                 if v.exact[name] is not None and allowance > 0.0:
                     share = math.ceil(1000 * v.exact[name] / Fraction(allowance))
                     key = f"{way}: per mille of the allowance, {name}"

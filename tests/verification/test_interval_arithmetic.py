@@ -56,12 +56,9 @@ def test_the_error_of_a_product(a: float, b: float) -> None:
     assert off == 0 or abs(product[0]) < 2.0**-960
 
 
-SUBNORMAL = st.one_of(
-    st.floats(-(2.0**-1022), 2.0**-1022), st.integers(1023, 1074).map(lambda n: 2.0**-n)
-)
-LARGE = st.one_of(
-    st.floats(1e290, 1.7e308), st.integers(960, 1022).map(lambda n: 2.0**n * (2 - 2.0**-52))
-)
+LEAST = 2.0**-1022
+SUBNORMAL = st.floats(-LEAST, LEAST) | st.integers(1, 52).map(lambda n: LEAST * 2.0**-n)
+LARGE = st.floats(1e290, 1.7e308) | st.integers(960, 1022).map(lambda n: 2.0**n * (2 - 2.0**-52))
 
 
 @given(LARGE, SUBNORMAL)
@@ -225,16 +222,10 @@ def test_sizes_beyond_the_largest_number_leave_a_sum_open() -> None:
 LARGEST = float(np.finfo(np.float64).max)
 
 
-@given(
-    st.lists(
-        st.one_of(
-            st.sampled_from([LARGEST, -LARGEST, LARGEST / 2, -LARGEST / 3, 1e300, 1.0, -1000.0]),
-            ANY_SIZE,
-        ),
-        min_size=1,
-        max_size=8,
-    )
-)
+huge = st.sampled_from([LARGEST, -LARGEST, LARGEST / 2, -LARGEST / 3, 1e300, 1.0, -1000.0])
+
+
+@given(st.lists(huge | ANY_SIZE, min_size=1, max_size=8))
 def test_sums_near_the_largest_number(terms: list[float]) -> None:
     n = len(terms)
     with np.errstate(all="ignore"):

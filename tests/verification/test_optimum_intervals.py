@@ -47,7 +47,7 @@ def hard_cases(draw: st.DrawFn, **kinds: Any) -> Case:
     ids=lambda given: getattr(given, "label", given),
 )
 @given(case=hard_cases(), passes=st.integers(1, 12), new=st.integers(0, 2**32 - 1))
-def test_the_exact_optimum_is_where_the_certificate_says(
+def test_the_exact_optimum_is_there(
     solver: Solver, loss: str, case: Case, passes: int, new: int
 ) -> None:
     case = case._replace(loss=loss)
