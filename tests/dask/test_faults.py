@@ -34,6 +34,7 @@ def mortals(patience: None) -> Iterator[Client]:
     """Three workers that are started again when they die."""
     cluster = make_cluster(3)
     client = Client(cluster)
+    client.run(_slowly, None)  # What workers have to import takes longer than a deadline.
     yield client
     # A cluster of which much was killed may not answer.
     for part in (client, cluster):
@@ -159,7 +160,7 @@ def test_data_that_is_made_anew_and_differs(
                 os.kill(process, signal.SIGKILL)
         return False
 
-    how: Any = {"tol": 0.0, "max_iter": 10**6, "max_time": 60, "deadline": 20.0}
+    how: Any = {"tol": 0.0, "max_iter": 10**6, "max_time": 60, "deadline": 40.0}
     clf = LinearSVC(1.0, solver="cocoa", client=mortals, **how)
     sources = [delayed(_read, pure=False)(str(path)) for path in paths]
     monkeypatch.setattr(FitTasks, "begin", lambda *_: [change_and_kill])
