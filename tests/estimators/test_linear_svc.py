@@ -34,10 +34,8 @@ def several() -> tuple[Any, Any]:
 
 def overlap(a: Certificate, b: Certificate) -> bool:
     """Whether both certified intervals, which hold the same optimum, have a point in common."""
-    lows, highs = (
-        [c.dual - c.dual_rounding for c in (a, b)],
-        [c.primal + c.primal_rounding for c in (a, b)],
-    )
+    lows = [c.dual - c.dual_rounding for c in (a, b)]
+    highs = [c.primal + c.primal_rounding for c in (a, b)]
     return max(lows) <= min(highs)
 
 
