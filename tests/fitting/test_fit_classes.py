@@ -1,21 +1,21 @@
 """The loop over classes: seeds, threads, interruption, observers, for all kinds of data."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from certsvm.files.streams import BlockStream
+from certsvm.files.streams import BlockStream, DataChangedError
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
 from certsvm.problem.base import Objective
+from certsvm.solvers import BlockDCD
 from certsvm.solvers.base import RunLostError
-from certsvm.training.settings import INTERRUPTED, LOST, Observer, Settings
-
-KINDS = ["memory", "stream"]
+from certsvm.training.loop import train
+from certsvm.training.settings import INTERRUPTED, LOST, Observer, Result, Settings
 
 
 def several(n: int = 300, seed: int = 0) -> tuple[Any, Any]:
@@ -53,11 +53,10 @@ class Interrupting(Observer):
 SLOW = Settings(solver="sgd-s", tol=0.0, max_iter=4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("passes", [0, 2])
-def test_an_interrupt_keeps_the_classes_before(kind: str, passes: int) -> None:
+def test_an_interrupt_keeps_the_classes_before(passes: int) -> None:
     observer = Interrupting("b", passes)
-    results = fit_classes(source_of(kind, *several()), replace(SLOW, observers=[observer]))
+    results = fit_classes(source_of("memory", *several()), replace(SLOW, observers=[observer]))
     assert [result.passes for result in results] == [4, passes, 0]
     assert [result.reason == INTERRUPTED for result in results] == [False, True, True]
     assert results[0].w.any()
@@ -67,10 +66,102 @@ def test_an_interrupt_keeps_the_classes_before(kind: str, passes: int) -> None:
     assert observer.ended == [("a", 4), ("b", passes), ("c", 0)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupt_before_anything_is_known_is_raised(kind: str) -> None:
+def test_on_a_stream_an_interrupt_keeps_the_passes_of_all_classes() -> None:
+    settings = replace(
+        SLOW, solver="block-dcd", max_iter=1000, observers=[Interrupting("b", 3)]
+    )  # fmt: skip
+    results = fit_classes(source_of("stream", *several()), settings)
+    assert [result.reason for result in results] == [INTERRUPTED] * 3
+    assert all(result.passes > 0 and result.w.any() for result in results)
+    assert results[1].passes == 3
+
+
+def test_an_interrupt_before_anything_is_known_is_raised() -> None:
     with pytest.raises(KeyboardInterrupt):
-        fit_classes(source_of(kind, *several()), replace(SLOW, observers=[Interrupting("a", 0)]))
+        fit_classes(
+            source_of("memory", *several()), replace(SLOW, observers=[Interrupting("a", 0)])
+        )
+
+
+class Counted:
+    """Blocks of rows of three classes, and how often they were read."""
+
+    def __init__(self) -> None:
+        X, y = several(900)
+        self._blocks = [(X[i::5], y[i::5]) for i in range(5)]
+        self.readings = self.blocks_read = 0
+
+    def __call__(self) -> Iterator[Any]:
+        self.readings += 1
+        for block in self._blocks:
+            self.blocks_read += 1
+            yield block
+
+    def fit(self, **settings: Any) -> list[Result]:
+        source = StreamSource(BlockStream(self))
+        self.readings = self.blocks_read = 0
+        return fit_classes(source, replace(Settings(tol=1e-3), **settings))
+
+
+@pytest.mark.parametrize("solver", ["block-dcd", "smoothed-newton", "sgd-s", "auto"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_classes_share_each_reading_of_a_stream(solver: str, n_jobs: int) -> None:
+    counted = Counted()
+    results = counted.fit(solver=solver, max_iter=30, tol=1e-4, n_jobs=n_jobs)
+    assert len({result.passes for result in results}) > 1 or solver == "sgd-s"
+    alone = []
+    for i, seed in enumerate(np.random.SeedSequence(0).spawn(3)):
+        stream = BlockStream(counted)
+        counted.readings = counted.blocks_read = 0
+        problem = StreamSource(stream).problem(i, Objective())
+        settings = Settings(tol=1e-4, max_iter=30)
+        alone.append((train(problem, solver, settings, seed=seed), counted.blocks_read))
+    # The same bits as alone, in as many readings as the one that takes most.
+    assert [r.w.tobytes() for r, _ in alone] == [r.w.tobytes() for r in results]
+    counted.fit(solver=solver, max_iter=30, tol=1e-4, n_jobs=n_jobs)
+    assert counted.blocks_read == max(blocks for _, blocks in alone)
+
+
+def test_without_memory_for_all_classes_some_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted()
+    source = StreamSource(BlockStream(counted, cache_bytes=200_000))
+    assert source.at_once(BlockDCD(), 1) == 2
+    counted.readings = 0
+    results = fit_classes(source, Settings(solver="block-dcd", tol=1e-4))
+    assert all(result.certificate.met for result in results)
+    longest = max(result.passes for result in results)
+    assert longest < counted.readings < sum(result.passes for result in results)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, RunLostError])
+def test_who_fails_in_a_pass_leaves_it(error: type[BaseException]) -> None:
+    class Failing(StreamSource):
+        def problem(self, i: int, objective: Objective) -> Any:
+            problem = super().problem(i, objective)
+            if i == 1:
+                # What the error's traceback keeps alive does not end by itself.
+                parts = problem.parts()
+                next(parts)
+                raise error("in the midst of a pass")
+            return problem
+
+    source = Failing(BlockStream(Counted()))
+    settings = Settings(solver="sgd-s", tol=0.0, max_iter=5)
+    if error is ValueError:
+        with pytest.raises(error, match="midst"):
+            fit_classes(source, settings)
+        return
+    results = fit_classes(source, settings)
+    assert results[1].passes == 0
+    assert all(result.passes > 0 for result in (results[0], results[2]))
+
+
+def test_a_stream_that_changes_is_an_error_of_all() -> None:
+    counted = Counted()
+    source = StreamSource(BlockStream(counted))
+    counted._blocks.pop()
+    with pytest.raises(DataChangedError, match="4 of 5 blocks"):
+        fit_classes(source, Settings(solver="block-dcd"))
 
 
 def test_a_class_that_was_not_trained_has_a_true_certificate() -> None:

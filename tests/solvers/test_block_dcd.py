@@ -18,11 +18,13 @@ from certsvm import LinearSVC, Model, fit_stream, train, verify_model
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import Summary, write_blocks
 from certsvm.files.streams import BlockStream
+from certsvm.fitting.fit_model import fit_model
+from certsvm.fitting.sources import StreamSource
 from certsvm.kernels.losses import LOSSES
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import StreamedProblem
 from certsvm.solvers import BlockDCD, Solver, Start
-from certsvm.training.settings import Checkpoint, Result
+from certsvm.training.settings import Checkpoint, Result, Settings
 from tests.cli.running import run
 from tests.problems import Case, cases, exact, exact_objective, optimum
 
@@ -173,3 +175,59 @@ def test_exact_arithmetic_agrees(door: str, case: Case, size: int, tol: float) -
     low, high = optimum(case)
     assert exact(certificate.dual) - exact(certificate.dual_rounding) <= high
     assert exact(low) * (1 - Fraction(1, 10**12)) <= J
+
+
+@pytest.mark.parametrize("height", [1e-3, 1.0, 1e3, None])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_an_intercept_takes_few_passes_more(height: float | None, loss: str) -> None:
+    """Of any height, and without a penalty (None)."""
+    X, y = text()
+    y = np.where(X @ np.ones(X.shape[1]) > np.median(X @ np.ones(X.shape[1])) + 0.5, y, -1)
+    how: dict[str, Any] = {
+        "loss": loss, "intercept_scaling": height or 1.0, "penalize_intercept": height is not None
+    }  # fmt: skip
+    for C in (1.0, 100.0):
+        model = fit_stream(cut(X, y, 10), C=C, tol=1e-4, witness=True, max_iter=30, **how)
+        assert model.parameters["solver"] == "block-dcd"
+        (certificate,) = model.certificates
+        assert certificate.met, (C, certificate)
+        assert verify_model(model, [(X, y)]).verdict == "confirmed"
+        other = LinearSVC(C=C, **how).fit(X, y).certificate_
+        assert certificate.dual - certificate.dual_rounding <= other.primal + other.primal_rounding
+        assert other.dual - other.dual_rounding <= certificate.primal + certificate.primal_rounding
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_separable_classes_with_a_free_intercept(C: float) -> None:
+    X, y = separable("far from zero")
+    model = fit_stream(cut(X, y, 3), C=C, penalize_intercept=False, witness=True)
+    assert model.certificates[0].met
+    assert verify_model(model, [(X, y)]).verdict == "confirmed"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_witness_that_costs_no_reading_is_the_default(loss: str) -> None:
+    X, y = text()
+    blocks, readings = cut(X, y, 10), [0]
+
+    def begin() -> Blocks:
+        readings[0] += 1
+        return blocks
+
+    models = {}
+    for witness in (None, False, True):
+        readings[0] = 0
+        models[witness] = fit_stream(begin, loss=loss, C=10.0, witness=witness), readings[0]
+    (model, n), (without, least), (_, most) = (models[w] for w in (None, False, True))
+    assert n == least < most
+    assert without.witness is None
+    assert model.certificates[0].met
+    assert verify_model(model, blocks).verdict == "confirmed"
+
+
+def test_newton_and_little_memory_have_no_witness_by_default() -> None:
+    X, y = text(500, 50)
+    assert fit_stream(cut(X, y, 10), solver="smoothed-newton").witness is None
+    for room, kept in ((100_000, False), (1_000_000, True)):
+        source = StreamSource(BlockStream(lambda: cut(X, y, 10), cache_bytes=room))
+        assert (fit_model(source, Settings(tol=0.1)).model.witness is not None) == kept

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 
 from certsvm import Rows, train
 from certsvm.certificates.primal import primal_bound
@@ -210,3 +211,11 @@ def test_a_rare_class_on_large_columns_of_a_stream(C: float) -> None:
     blocks = [(X[a:b], y[a:b]) for a, b in itertools.pairwise(cuts)]
     problem = StreamedProblem(BlockStream(lambda: blocks), 1, Objective(C=C))
     assert train(problem, SmoothedNewton(), tol=0.01, max_iter=100, seed=0).certificate.met
+
+
+def test_it_says_that_it_can_go_no_further() -> None:
+    """Classes that are separable; ``auto`` goes on with block DCD."""
+    X, y = load_digits(return_X_y=True)
+    problem = StreamedProblem(BlockStream(lambda: [(X, y == 0)]), 1, Objective(C=100.0))
+    result = train(problem, SmoothedNewton(), tol=0.01, seed=0)
+    assert (result.reason, result.certificate.met) == ("no further progress is possible", False)

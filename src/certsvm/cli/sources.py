@@ -128,22 +128,25 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
         )  # fmt: skip
     source = StreamSource(stream)
     if options.memory is not None:
-        stream.cache_bytes = _left_by_training(options.memory, source, settings, options.witness)
+        stream.cache_bytes = _left_by_training(
+            options.memory, source, settings, witness=bool(options.witness)
+        )
     return source
 
 
-def _left_by_training(memory: int, source: StreamSource, settings: Settings, witness: bool) -> int:
+def _left_by_training(
+    memory: int, source: StreamSource, settings: Settings, *, witness: bool
+) -> int:
     """The bytes that training from blocks leaves for a cache of rows; raises if it needs more."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
-    from certsvm.solvers import Auto, Newton, SmoothedNewton
+    from certsvm.solvers import Newton, SmoothedNewton
     from certsvm.solvers.directions import gram_matrices
 
-    stream, objective, d = source.stream, settings.objective, source.dimension
-    solver = source.solver(settings.solver, objective)
+    stream, d = source.stream, source.dimension
+    solver = source.solver(settings.solver, settings.objective)
     needed = _WITHOUT_DATA + BLOCKS_AT_ONCE * stream.largest_block
     needed += 8 * d * (solver.n_vectors + len(source.labels))
-    only_newton = objective.frees(source.intercept_scaling)
-    if isinstance(solver, Newton | SmoothedNewton) or (isinstance(solver, Auto) and only_newton):
+    if isinstance(solver, Newton | SmoothedNewton):
         # The matrices of the threads, their sum, and its factor. Blocks are of about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
         n_stored = n_rows * stream.n_stored // stream.n_rows
@@ -156,7 +159,7 @@ def _left_by_training(memory: int, source: StreamSource, settings: Settings, wit
             f"{memory / 1e6:.0f} MB of memory are not enough to train from this file, which takes "
             f"about {needed / 1e6:.0f} MB: blocks of up to {stream.largest_block / 1e6:.1f} MB, "
             f"{d} columns, and the libraries. Make smaller blocks (certsvm convert --block-size) "
-            "or, with many columns, use --solver block-dcd (with a penalty on the intercept)."
+            "or, with many columns, use --solver block-dcd."
         )
     return memory - needed
 

@@ -7,6 +7,9 @@ their blocks with it. Other blocks, or another number of blocks, are an error: n
 Two blocks are in memory at a time: one in use, and the next, which another thread reads and checks
 meanwhile. A source that reuses its arrays could overwrite the block in use, so the digest of each
 block is computed a second time after its use.
+
+Several fits on one stream, as of several classes, make their passes together (``SharedPasses``), so
+that each block is read once for all of them.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from contextvars import ContextVar
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -113,7 +117,29 @@ class BlockStream:
         self._survey(on_block)
 
     def blocks(self) -> Iterator[Block]:
-        """All rows, in order; raises ``DataChangedError`` if they differ from the survey."""
+        """All rows, in order; raises ``DataChangedError`` if they differ from the survey.
+
+        A member of ``SharedPasses`` gets them together with the others.
+        """
+        member = _member.get()
+        if member is None or member.stream is not self or member.queues is not None:
+            return self.read()
+        return member.blocks()
+
+    @property
+    def cache_bytes(self) -> int | None:
+        """Memory for what a solver keeps of the rows; a member of ``SharedPasses`` has a share."""
+        member = _member.get()
+        if member is None or member.stream is not self:
+            return self._cache_bytes
+        return member.cache_bytes
+
+    @cache_bytes.setter
+    def cache_bytes(self, value: int | None) -> None:
+        self._cache_bytes = value
+
+    def read(self) -> Generator[Block, None, None]:
+        """All rows, in order, for one user."""
         first = n_blocks = 0
         with closing(self._batches()) as batches:
             for batch, digest in batches:
@@ -321,6 +347,125 @@ class Reader:
             while handed_over and not sys.is_finalizing() and made.get() is not _OVER:
                 pass
             self._free.release()
+
+
+class SharedPasses:
+    """Passes over a stream that several fits make together, each in a thread of its own.
+
+    A pass begins when all who are at work want one, and each block is given to all who take part.
+    Who wants more passes than others makes them with whoever is left. A thread computes only while
+    it has one of a number of permits, which it returns while it waits for a block.
+
+    Parameters
+    ----------
+    stream : BlockStream
+        The data.
+    n_fits, at_once : int
+        The number of fits, and how many of them are at work at the same time.
+    n_jobs : int
+        How many of these compute at the same time.
+    cache_bytes : int
+        Memory for what each keeps of the rows.
+    """
+
+    def __init__(
+        self, stream: BlockStream, n_fits: int, at_once: int, n_jobs: int, cache_bytes: int
+    ) -> None:
+        self.stream, self.cache_bytes = stream, cache_bytes
+        self.permits = threading.Semaphore(n_jobs)
+        # What a fit asks for: a pass with these queues, or, as it has ended, nothing.
+        self.asked: SimpleQueue[_Queues | None] = SimpleQueue()
+        threading.Thread(
+            target=self._serve, args=(n_fits, at_once), name="certsvm-passes", daemon=True
+        ).start()
+
+    def member(self, fit: Callable[[int], T]) -> Callable[[int], T]:
+        """A function that makes the i-th fit as a member; it must be called once for each fit."""
+
+        def fit_as_member(i: int) -> T:
+            member = _Member(self)
+            with self.permits:
+                token = _member.set(member)
+                try:
+                    return fit(i)
+                finally:
+                    _member.reset(token)
+                    member.leave()
+
+        return fit_as_member
+
+    def _serve(self, left: int, at_once: int) -> None:
+        waiting: list[_Queues] = []
+        while left:
+            asked = self.asked.get()
+            if asked is None:
+                left -= 1
+            else:
+                waiting.append(asked)
+            if waiting and len(waiting) == min(at_once, left):
+                self._make_pass(waiting)
+                waiting = []
+
+    def _make_pass(self, members: list[_Queues]) -> None:
+        """Give each block to all who want one; who does not has ended the pass."""
+        end: BaseException = StopIteration()
+        try:
+            with closing(self.stream.read()) as blocks:
+                while members := [member for member in members if member.wanted.get()]:
+                    block = next(blocks)
+                    for member in members:
+                        member.made.put(block)
+                    del block
+        except BaseException as error:
+            end = error
+        for member in members:
+            member.made.put(_Failed(end))
+
+
+class _Queues(NamedTuple):
+    """Between a member and the thread that reads, for one pass."""
+
+    wanted: SimpleQueue[bool]
+    made: SimpleQueue[Any]
+
+
+class _Member:
+    """One of those who make passes together, and the queues of the pass that it makes."""
+
+    def __init__(self, passes: SharedPasses) -> None:
+        self.stream, self.cache_bytes = passes.stream, passes.cache_bytes
+        self._passes = passes
+        self.queues: _Queues | None = None
+
+    def blocks(self) -> Generator[Block, None, None]:
+        """Make a pass."""
+        queues = self.queues = _Queues(SimpleQueue(), SimpleQueue())
+        self._passes.asked.put(queues)
+        try:
+            while True:
+                queues.wanted.put(True)
+                self._passes.permits.release()
+                item = queues.made.get()
+                self._passes.permits.acquire()
+                if isinstance(item, _Failed):
+                    break
+                yield item
+                # Keep no reference while the next block is read.
+                del item
+        finally:
+            queues.wanted.put(False)
+            self.queues = None
+        if not isinstance(item.error, StopIteration):
+            raise item.error
+
+    def leave(self) -> None:
+        """End the pass of a generator that an error keeps alive, and make no more."""
+        if self.queues is not None:
+            self.queues.wanted.put(False)
+        self._passes.asked.put(None)
+
+
+_member: ContextVar[_Member | None] = ContextVar("certsvm_member", default=None)
 
 
 def _run_all(work: SimpleQueue[Any]) -> None:

@@ -1,7 +1,8 @@
 """The loop over classes. There is one, for all kinds of data.
 
 Each class against all others is a binary problem with a random stream of its own. Problems are
-trained one after the other, or several at a time in threads. Ctrl-C stops the running problems, in
+trained one after the other, or several at a time in threads, which on a stream share each reading
+of the data. Ctrl-C stops the running problems, in
 their first pass only after it, and keeps what is proved; problems that had not started have zero
 weights and prove nothing. If no problem has completed a pass, the interrupt is raised.
 """
@@ -174,7 +175,8 @@ def fit_classes(
         results = list(map(fit_class, range(len(labels))))
     else:
         with ThreadPoolExecutor(workers) as executor:
-            futures = [executor.submit(fit_class, i) for i in range(len(labels))]
+            fit = source.in_threads(fit_class, workers, settings.n_jobs)
+            futures = [executor.submit(fit, i) for i in range(len(labels))]
             try:
                 pending = wait(futures, return_when=FIRST_EXCEPTION).not_done
             except KeyboardInterrupt:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import COARSE_TOL, Certificate
-from certsvm.certificates.dual import ClassSums, Response, RowSums, dual_bound
+from certsvm.certificates.dual import ClassSums, Response, RowSums, bound_nearby, dual_bound
+from certsvm.certificates.rounding import Bound
 from certsvm.files.batch import refuse_label_of_each_row, refuse_measurements
 from certsvm.files.block_sources import block_source, only_block
 from certsvm.files.model import Model
@@ -27,7 +28,7 @@ from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Vector, split
 from certsvm.resources import Team
 from certsvm.scalars import as_float, plain
-from certsvm.solvers import Auto, Newton, SmoothedNewton, Solver, make_solver
+from certsvm.solvers import Auto, BlockDCD, Newton, SmoothedNewton, Solver, make_solver
 from certsvm.solvers.smoothed_newton import alpha_of_part
 from certsvm.training.history import closing_records
 from certsvm.training.settings import Result, Settings
@@ -36,6 +37,10 @@ from certsvm.verification.evidence import Witness
 # A witness may cost this much of the gap, relative to it, where the target is not met anyway.
 _WITNESS_COST = 0.05
 _BITS = (8, 16, 32)
+# What remains open of its L without a pass, relative to J. Verification allows for twice as much.
+_LARGEST_OPEN = 5e-4
+# A witness that nobody asked for may take this share of the room for caches.
+_LITTLE_ROOM = 0.1
 
 
 class Fit(NamedTuple):
@@ -58,7 +63,7 @@ class Fit(NamedTuple):
         return all(certificate.met for certificate in self.model.certificates)
 
 
-def fit_model(source: Source, settings: Settings, *, witness: bool = False) -> Fit:
+def fit_model(source: Source, settings: Settings, *, witness: bool | None = None) -> Fit:
     """Train a model.
 
     Parameters
@@ -67,8 +72,9 @@ def fit_model(source: Source, settings: Settings, *, witness: bool = False) -> F
         The data.
     settings : Settings
         How.
-    witness : bool, default=False
-        Whether to keep what the dual bounds can be recomputed from.
+    witness : bool, default=None
+        Whether to keep what the dual bounds can be recomputed from; None means where it costs no
+        pass.
 
     Returns
     -------
@@ -96,8 +102,10 @@ def fit_model(source: Source, settings: Settings, *, witness: bool = False) -> F
             )
         if not issubclass(source.problem_type, PartedProblem):
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
-        settings = replace(settings, keep_alpha=needs_alpha(solver, source, settings.objective))
+        settings = replace(settings, keep_alpha=needs_alpha(solver, source))
     finish = witnessed if witness else None
+    if witness is None and _has_alpha(solver, source, settings.objective):
+        settings, finish = replace(settings, keep_alpha=True), witnessed_without_pass
     results = fit_classes(source, settings, finish=finish)
     return Fit(model_of(source, settings, results), results)
 
@@ -106,7 +114,7 @@ def fit_stream(
     blocks: Any, *, label: str | None = None, weight: str | None = None, categorical: bool = False,
     C: float = 1.0, loss: str = HINGE.name, class_weight: ClassWeight = None,
     fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
-    tol: float = COARSE_TOL, witness: bool = False, **settings: Any,
+    tol: float = COARSE_TOL, witness: bool | None = None, **settings: Any,
 ) -> Model:  # fmt: skip
     """Train on data that is read a block at a time, again in each pass.
 
@@ -139,13 +147,14 @@ def fit_stream(
     intercept_scaling : float, default=1.0
         Height of the constant column behind the intercept.
     penalize_intercept : bool, default=True
-        Whether the regulariser contains the intercept. If not, for up to 5000 columns, by Newton's
-        method.
+        Whether the regulariser contains the intercept.
     tol : float, default=0.01
         Relative accuracy to be proved. It is coarser than that of ``LinearSVC``, since each pass
         reads all data.
-    witness : bool, default=False
-        Whether to keep what the dual bounds can be recomputed from.
+    witness : bool, default=None
+        Whether to keep what the dual bounds can be recomputed from: one to four bytes for each row
+        and class. None means where it costs no pass, which is if coordinates are ascended on a
+        stream.
     **settings
         Other attributes of ``certsvm.training.settings.Settings``, such as ``max_time=60.0``.
 
@@ -235,15 +244,55 @@ def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:
     return replace(result.certified_by(certificate, vector=None), witness=witness)
 
 
-def needs_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
+def _has_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
+    """Whether training from a stream has alpha anyway, and room for the copy to keep."""
+    if not isinstance(source, StreamSource) or objective.frees(source.intercept_scaling):
+        return False
+    if isinstance(solver, Auto):
+        solver = solver.for_stream(source.n_rows, source.dimension)
+    return isinstance(solver, BlockDCD) and 24 * source.n_rows <= _LITTLE_ROOM * source.room
+
+
+def witnessed_without_pass(i: int, problem: BaseProblem, result: Result) -> Result:
+    """The result with a witness in as few bits as keep the target met; see ``Finish``.
+
+    It is without a witness if none keeps it.
+    """
+    alpha, certificate = result.alpha, result.certificate
+    if alpha is None:
+        return result
+    box, largest = problem.C * problem.weights, 1.0
+    if problem.loss.has_penalty:
+        inside = box > 0.0
+        largest = float((alpha[inside] / box[inside]).max(initial=0.0)) or 1.0
+    proved = Bound(certificate.dual, certificate.dual_rounding)
+    for bits in _BITS:
+        witness = Witness.quantise(alpha, box, bits, scale=largest)
+        bound = bound_nearby(problem, proved, alpha, witness.alpha(0, box))
+        coarser = replace(
+            certificate, dual=bound.value, dual_rounding=bound.rounding, scale=1.0,
+            bound=f"{certificate.bound}, kept in {bits} bits a row",
+        )  # fmt: skip
+        printed_is_near = bound.rounding <= _LARGEST_OPEN * certificate.primal
+        if printed_is_near and _is_enough(coarser, certificate):
+            return replace(result.certified_by(coarser, vector=None), witness=witness)
+    return result
+
+
+def _is_enough(coarser: Certificate, certificate: Certificate) -> bool:
+    """Whether a witness may prove no more: where the target is met, it must remain so."""
+    enough = coarser.proved_gap <= (1.0 + _WITNESS_COST) * certificate.proved_gap
+    return coarser.met or (enough and not certificate.met)
+
+
+def needs_alpha(solver: Solver, source: Source) -> bool:
     """Whether the solver has to keep alpha for a witness.
 
     It does not if Newton's method begins on a stream, where alpha is a function of a weight vector.
     """
     streamed = not issubclass(source.problem_type, Problem)
     if streamed and isinstance(solver, Auto):
-        free_intercept = objective.frees(source.intercept_scaling)
-        solver = solver.for_stream(source.n_rows, source.dimension, free_intercept=free_intercept)
+        solver = solver.for_stream(source.n_rows, source.dimension)
     return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
 
 
@@ -269,9 +318,7 @@ def proof(
         coarser = replace(
             certificate, dual=bound.value, dual_rounding=bound.rounding, bound=source, scale=scale
         )
-        # Where the target is met, it must remain so.
-        enough = coarser.proved_gap <= (1.0 + _WITNESS_COST) * certificate.proved_gap
-        if coarser.met or (enough and not certificate.met):
+        if _is_enough(coarser, certificate):
             break
     codes = np.concatenate(quantised.codes)[np.newaxis]
     return coarser, Witness(codes, np.array([largest * (scale if scale > 0 else 1.0)]))

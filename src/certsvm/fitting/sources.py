@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,10 +22,10 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.files.scores import positive_classes
 from certsvm.matrices import exact_labels
-from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective
+from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective, SummableProblem
 from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.problem.rows import Rows, Vector, dimension_of
-from certsvm.resources import ALONE, Team
+from certsvm.resources import ALONE, Team, available_memory
 from certsvm.scalars import plain
 from certsvm.solvers import Solver, Start, make_solver
 from certsvm.training.settings import Result
@@ -34,8 +34,15 @@ if TYPE_CHECKING:
     from certsvm.files.streams import BlockStream
     from certsvm.verification.evidence import Fingerprint
 
+# Up to so many columns, Newton may be at work on a stream, with its matrices.
+_NEWTON_COLUMNS = 5000
+
 ClassWeight: TypeAlias = dict[Any, float] | str | None
 """Factors for the weights of each class's rows: by label, "balanced", or None for ones."""
+
+
+Fit: TypeAlias = Callable[[int], Result]
+"""Trains the i-th problem."""
 
 
 class Source(ABC):
@@ -165,6 +172,10 @@ class Source(ABC):
     def at_once(self, solver: Solver, n_jobs: int) -> int:
         """How many problems to train at the same time, each with a share of ``n_jobs``."""
         return 1
+
+    def in_threads(self, fit: Fit, at_once: int, n_jobs: int) -> Fit:
+        """How to call ``fit`` for each problem, ``at_once`` at a time, in threads of their own."""
+        return fit
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Called with a trained problem and its result; returns the result to report."""
@@ -306,6 +317,27 @@ class StreamSource(Source):
         """The i-th problem."""
         factors = self.factors_in(i)
         return StreamedProblem(self.stream, self.positive[i], objective, class_factors=factors)
+
+    def at_once(self, solver: Solver, n_jobs: int) -> int:
+        """As many as memory holds, if a half of it is for caches; they make passes together."""
+        # Vectors, up to five numbers per row, and Newton's matrices.
+        numbers = solver.n_vectors * self.dimension + 5 * self.n_rows
+        if solver.problem_type is SummableProblem and self.dimension <= _NEWTON_COLUMNS:
+            numbers += 3 * self.dimension**2
+        return max(1, min(len(self.positive), self.room // (16 * numbers)))
+
+    def in_threads(self, fit: Fit, at_once: int, n_jobs: int) -> Fit:
+        """All make their passes together."""
+        from certsvm.files.streams import SharedPasses
+
+        n, room = len(self.positive), self.room // at_once
+        return SharedPasses(self.stream, n, at_once, n_jobs, room).member(fit)
+
+    @property
+    def room(self) -> int:
+        """Memory for what solvers keep of the rows, in bytes."""
+        room = self.stream.cache_bytes
+        return available_memory() // 2 if room is None else room
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

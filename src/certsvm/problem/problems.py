@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -119,10 +118,7 @@ class StreamedProblem(PartedProblem):
     """
 
     where = "rows from a stream"
-    for_many_columns = (
-        "Use 'block-dcd' (with penalize_intercept=True), or hold the rows in memory and use "
-        "'working-set'"
-    )
+    for_many_columns = "Use 'block-dcd', or hold the rows in memory and use 'working-set'"
 
     def __init__(
         self,
@@ -133,6 +129,7 @@ class StreamedProblem(PartedProblem):
         class_factors: Vector | None = None,
     ) -> None:
         self.stream = stream
+        self._weights: Vector | None = None
         self.nbytes, self.cache_bytes = stream.nbytes, stream.cache_bytes
         factors = np.ones(stream.classes.size) if class_factors is None else class_factors
         self._class_weights = base.one_against_rest(factors, positive)
@@ -144,10 +141,18 @@ class StreamedProblem(PartedProblem):
             totals = np.array([survey.weight_sum for survey in stream.surveys])
             base.require_both_classes(self._class_weights * totals)
 
-    @cached_property
+    # No cached_property: until Python 3.12 it has one lock for all objects, and whoever waits for
+    # the lock would keep others who share its readings from making this pass.
+    @property
     def weights(self) -> Vector:
         """The row weights, gathered in a pass."""
-        return np.concatenate([part.weights for part in self.parts()])
+        if self._weights is None:
+            self._weights = np.concatenate([part.weights for part in self.parts()])
+        return self._weights
+
+    @weights.setter
+    def weights(self, weights: Vector) -> None:
+        self._weights = weights
 
     def parts(self) -> Iterator[Part]:
         """A pass over the stream."""

@@ -40,8 +40,7 @@ than columns, so that the first rows are a good sample. Auto begins with it if t
 as many, and with ``block_dcd`` otherwise. Either may stall: Newton if the classes are separable or
 columns differ much in scale, coordinate descent at large C. If the gap has not halved in six
 passes, the other one goes on from there, and then has twice as many passes for that, and so on.
-Above 3000 columns, or without room for the matrices of Newton, there is block DCD only. If the
-intercept is free, there is Newton only.
+Above 3000 columns, or without room for the matrices of Newton, there is block DCD only.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Auto(Solver):
         """Begin a run."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        if not isinstance(problem, PartedProblem) or problem.free_intercept:
+        if not isinstance(problem, PartedProblem):
             return SmoothedNewton().start(problem, options)
         first = self.for_stream(problem.n_rows, problem.dimension)
         # A witness takes alpha if block DCD takes over from Newton, whose witness needs none.
@@ -129,18 +128,14 @@ class Auto(Solver):
 
     def saves_alpha(self, problem: BaseProblem) -> bool:
         """Unless it begins with Newton on a stream."""
-        begins = self.for_stream(
-            problem.n_rows, problem.dimension, free_intercept=problem.free_intercept
-        )
+        begins = self.for_stream(problem.n_rows, problem.dimension)
         streamed = isinstance(problem, PartedProblem) and begins == BlockDCD()
         return streamed or isinstance(problem, Problem)
 
-    def for_stream(
-        self, n_rows: int, dimension: int, *, free_intercept: bool = False
-    ) -> SmoothedNewton | BlockDCD:
+    def for_stream(self, n_rows: int, dimension: int) -> SmoothedNewton | BlockDCD:
         """The solver to begin with on a stream."""
         few = dimension <= _MOST_COLUMNS_OF_STREAM and _ROWS_PER_COLUMN * dimension <= n_rows
-        return SmoothedNewton() if few or free_intercept else BlockDCD()
+        return SmoothedNewton() if few else BlockDCD()
 
 
 class RelayRun(Run):

@@ -159,6 +159,9 @@ class Run(ABC):
     best: BestValues
     """The best values so far, if the run steers by them."""
 
+    why_finished: str = "the solver ended by its own rule"
+    """The reason of a result whose run says that it has ``finished``."""
+
     computes_primal: bool = False
     """Whether the loop takes J from ``primal`` instead of computing it for the candidates."""
 

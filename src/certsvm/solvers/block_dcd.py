@@ -14,11 +14,24 @@ computed before the sweeps. This w is the mean over the sweeps of the cache in t
 J is smaller than that of the last w. As long as alpha grows, w is too short; so J is computed
 at a few multiples of w, which takes no other products, and the least counts.
 
+The intercept b costs coordinates dearly: each step moves b, hence the margins of all rows, and the
+next steps undo most of it. So b has inertia, as if there were a further term (b - b_hat)^2 / (2
+h^2), and after each sweep b_hat is set to b: the proximal point method. With t = sum_k label_k
+alpha_k, the best b is
+
+    b = H^2 (b_hat / h^2 + t),   1 / H^2 = 1 / rho^2 + 1 / h^2  (1 / h^2 if it is free)
+
+which are the steps for a constant column of height H whose weight b / H begins at H b_hat / h^2.
+The fewer rows are free, the larger h: what matters is h^2 times their number. If the intercept is
+free, alpha is balanced for its bound. The sums for that come with the next pass, for the alpha with
+which it begins.
+
 Given:      C, s, the rows in blocks; optionally alpha to start from, or w, from whose margins alpha
             is made. Needs a number for each row, and memory for the cache.
 Result:     the best w with which a pass began, and alpha.
 Difference: from block minimisation, there is a cache; from dual cached loops, a fixed number of
-            visits to it for each block, so that a run can be repeated.
+            visits to it for each block, so that a run can be repeated; and the intercept has
+            inertia.
 
 References: H.-F. Yu, C.-J. Hsieh, K.-W. Chang and C.-J. Lin, Large Linear Classification When Data
 Cannot Fit In Memory, KDD 2010; S. Matsushima, S. V. N. Vishwanathan and A. J. Smola, Linear Support
@@ -36,18 +49,30 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound, dual_sums, point_of
+from certsvm.certificates.dual import (
+    ClassSums,
+    DualPoint,
+    Response,
+    RowSums,
+    dual_bound,
+    dual_sums,
+    point_of,
+    total,
+)
 from certsvm.certificates.primal import LossSums, losses_of, multiply
 from certsvm.certificates.rounding import Bound, length, product_error, scaled_error
 from certsvm.kernels.losses import LOSS_TYPES, box_end
+from certsvm.kernels.objective import squared_norms
+from certsvm.kernels.rows import CsrRows
 from certsvm.problem.base import BaseProblem, PartedProblem
 from certsvm.problem.problems import StreamedProblem
-from certsvm.problem.rows import Part, Vector
+from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.resources import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.dual_coordinates import Indices, in_box, sweep, visit
 from certsvm.solvers.smoothed_newton import alpha_of_part
 
+_SOURCE = "dual coordinates"
 # Steps are so many times as long as the exact ones.
 _OMEGA = 1.2
 # A row at an end of its box is skipped in further sweeps over its block if its margin is so far
@@ -57,6 +82,14 @@ _FAR = 0.2
 _MULTIPLES = (1.0, *(1.0 + 4.0**-i for i in range(1, 7)))
 # w is computed anew from alpha if its rounding exceeds this share of the gap.
 _ROUNDING = 0.05
+# The square of h, times the number of free rows, relative to the mean square of a row's length.
+_INERTIA = 10.0
+# The cache is visited in at least so many pieces. Sweeps over the rows of one block after the other
+# are much slower where all rows have much in common. But more calls after a block than the second
+# number would cost more than the steps.
+_PIECES, _CALLS = 64, 200
+# So many numbers are added at a time.
+_CHUNK = 1 << 20
 # The slope, divided by C, of the smoothed loss that makes alpha from the margins of a given w.
 _SLOPE = 8.0
 
@@ -84,6 +117,7 @@ class BlockDCD(Solver):
     warm_starts_from_alpha: ClassVar[bool] = True
     n_vectors: ClassVar[int] = 6
     losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    frees_intercept: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = PartedProblem
     ranges: ClassVar = {"sweeps": "> 0", "visits": ">= 0", "cache": ">= 0"}
 
@@ -101,10 +135,40 @@ class BlockDCD(Solver):
 
 
 class Cached(NamedTuple):
-    """Rows of one block that stay in memory, and their positions among all rows."""
+    """Rows of one block that stay in memory, their positions among all rows, and |x_k|^2."""
 
     part: Part
     rows: Indices
+    squares: Vector
+
+
+class Intercept:
+    """The intercept b, whose column of w has another height in steps than in the problem.
+
+    ``value`` is b, ``height`` H; the others are h and the entry of w if t were zero.
+    """
+
+    def __init__(self, problem: PartedProblem, value: float) -> None:
+        self._rho, self._free = problem.intercept_scaling, problem.free_intercept
+        self.value, self.height, self._h, self._at_zero = value, 0.0, 0.0, 0.0
+
+    def set_height(self, w: Vector, t: float, rows: Rows, n_free: int) -> None:
+        """Choose H, given some rows, and the column of ``w`` for it."""
+        square = float(squares_of(rows).mean()) or 1.0
+        self._h = h = math.sqrt(_INERTIA * square / max(_INERTIA, n_free))
+        self.height = h if self._free else h * (self._rho / math.hypot(h, self._rho))
+        self._place(w, self.height * t)
+
+    def move(self, w: Vector) -> float:
+        """Move b_hat to b, which w has; return a bound on how far the entry of w moves."""
+        before = float(w[-1])
+        self.value = self.height * before
+        self._place(w, before - self._at_zero)
+        return abs(before) + abs(float(w[-1]))
+
+    def _place(self, w: Vector, of_t: float) -> None:
+        self._at_zero = self.value / self._h * (self.height / self._h)
+        w[-1] = self._at_zero + of_t
 
 
 class BlockDCDRun(Run):
@@ -117,16 +181,22 @@ class BlockDCDRun(Run):
         self._solver, self._problem, self._options = solver, problem, options
         self._rng, self._passes = options.rng, 0
         room = cache_room(problem)
-        # Two numbers per row, and three more while alpha is kept and scaled.
-        numbers, copies = 16 * problem.n_rows, 24 * problem.n_rows * options.keep_alpha
+        free, rho = problem.free_intercept, problem.intercept_scaling
+        # Two numbers per row or three, and three more while alpha is kept and scaled.
+        numbers, copies = (16 + 8 * free) * problem.n_rows, 24 * problem.n_rows * options.keep_alpha
         on_disk = numbers > room // 2
         left = room - copies - (0 if on_disk else numbers)
         self._share = min(solver.cache, max(0, left) / max(1, problem.nbytes))
         self._alpha = _zeros(problem.n_rows, on_disk=on_disk)
         self._weights = _zeros(problem.n_rows, on_disk=on_disk)
+        # With a free intercept, the alpha with which the pass began.
+        self._before = _zeros(problem.n_rows if free else 0, on_disk=on_disk)
+        self._positive = np.zeros(problem.n_rows if rho else 0, dtype=np.bool_)
+        # sum_k alpha_k y_k, but for the last entry if there is an intercept.
         self._w, self._rounding = np.zeros(problem.dimension), 0.0
         # The w whose J comes with the next pass.
         self._next = options.first_w(problem)
+        self._intercept = Intercept(problem, rho * float(self._next[-1])) if rho else None
         if options.start is not None:
             self._begin_at(options.start)
         self.best = BestValues()
@@ -144,7 +214,8 @@ class BlockDCDRun(Run):
             if alpha is None:
                 alpha = alpha_of_part(part, team, response, problem.loss, problem.C)
             alpha = in_box(part, alpha, problem.loss, problem.C)
-            self._alpha[part.span], self._weights[part.span] = alpha, part.weights
+            self._alpha[part.span] = alpha
+            self._note(part)
             of_part = RowSums.of(part, alpha, problem.loss, problem.C, team)
             sums = of_part if sums is None else sums + of_part
         assert sums is not None
@@ -157,35 +228,74 @@ class BlockDCDRun(Run):
         point = sums.point("start")
         self._w, self._rounding = point.w, point.w_rounding
 
+    def _note(self, part: Part) -> None:
+        """Keep what is needed of all rows."""
+        self._weights[part.span] = part.weights
+        if self._intercept is not None:
+            self._positive[part.span] = part.signed_weights > 0.0
+
+    def _t(self) -> float:
+        """sum_k label_k alpha_k, off by less than the rounding of ``total(alpha)``."""
+        parts = [slice(i, i + _CHUNK) for i in range(0, self._alpha.size, _CHUNK)]
+        pairs = ((self._alpha[part], self._positive[part]) for part in parts)
+        return math.fsum(float(np.where(plus, a, -a).sum()) for a, plus in pairs)
+
     def epoch(self) -> Epoch:
         """Read all blocks, and make sweeps over the rows of each and over the cache."""
         self._point = self._primal = None
         if self._rounding * length(self._w) > _ROUNDING * self.best.gap:
             self._compute_w()
-        problem, w, updates = self._problem, self._next, 0
+        problem, w, intercept, updates = self._problem, self._next, self._intercept, 0
         errors = [scaled_error(product_error(w), length(w), factor) for factor in _MULTIPLES]
         losses: list[LossSums] = []
-        mean = self._w.copy()
+        sides: ClassSums | None = None
+        self._before[:] = self._alpha[: self._before.size]
         for part in problem.parts():
+            self._note(part)
+            if part.first == 0:
+                if intercept is not None:
+                    n_free = sum(c.rows.size for c in self._cache.values())
+                    intercept.set_height(self._w, self._t(), part.rows, n_free or part.rows.n_rows)
+                mean = self._w.copy()
             of_part = self._losses(part, w, errors)
             losses = [a + b for a, b in zip(losses, of_part, strict=True)] if losses else of_part
-            self._weights[part.span] = part.weights
+            if problem.free_intercept:
+                before = self._before[part.span]
+                of_sides = ClassSums.of(part, before, problem.loss, problem.C, self._options.team)
+                sides = of_sides if sides is None else sides + of_sides
             self._longest = length(self._w)
             updates += self._sweep_block(part) + self._visit_cache(part.active.size)
             mean += 0.5 * (self._w - mean)
+        if intercept is not None:
+            mean[-1] *= intercept.height / problem.intercept_scaling
         self._next = mean
         self._primal = self._least(w, losses, errors) if w.any() else None
         if isinstance(problem, StreamedProblem):
             # It would take a pass to gather them.
             problem.weights = self._weights
         self._passes += 1
-        self._point = point_of(
-            problem, self._alpha, self._w, self._rounding, "dual coordinates",
-            keep_alpha=self._options.keep_alpha,
-        )  # fmt: skip
+        self._point = self._point_of_alpha() if sides is None else self._balanced(sides)
         primal = math.inf if self._primal is None else self._primal[1].value
         self.best.offer(primal, dual_bound(self._point)[0].value)
         return Epoch(epochs=self._passes, updates=updates)
+
+    def _point_of_alpha(self) -> DualPoint:
+        """The dual point of alpha."""
+        w, rounding, rho = self._w, self._rounding, self._problem.intercept_scaling
+        if self._intercept is not None:
+            w = np.append(w[:-1], rho * self._t())
+            rounding += 1.01 * rho * total(self._alpha).rounding
+        return point_of(
+            self._problem, self._alpha, w, rounding, _SOURCE, keep_alpha=self._options.keep_alpha
+        )
+
+    def _balanced(self, sides: ClassSums) -> DualPoint:
+        """The dual point of the balanced alpha, given the sums at the begin of the pass."""
+
+        def balanced(positive: float, negative: float) -> Vector:
+            return self._before * np.where(self._positive, positive, negative)
+
+        return sides.point(_SOURCE, balanced if self._options.keep_alpha else None)
 
     def _losses(self, part: Part, w: Vector, errors: list[float]) -> list[LossSums]:
         """The losses of a block's rows at the multiples of w."""
@@ -204,14 +314,16 @@ class BlockDCDRun(Run):
         C, points = self._problem.C, []
         for factor, sums, error in zip(_MULTIPLES, losses, errors, strict=True):
             longer = factor * w
-            points.append((longer, sums.primal(C, longer, error)))
+            J = sums.primal(C, longer, error, free_intercept=self._problem.free_intercept)
+            points.append((longer, J))
         return min(points, key=lambda point: point[1].high)
 
     def _sweep_block(self, part: Part) -> int:
         """Make sweeps over a block, and cache its free rows; return the number of updates."""
         problem, alpha, active, updates = self._problem, self._alpha[part.span], part.active, 0
+        squares = squares_of(part.rows)
         for _ in range(self._solver.sweeps):
-            active, changed = self._sweep(part, active.copy(), alpha)
+            active, changed = self._sweep(part, squares, self._rng.permutation(active), alpha)
             updates += changed
         ends = box_end(problem.loss, problem.C, part.weights)
         free = np.flatnonzero((alpha > 0.0) & (alpha < ends))
@@ -220,37 +332,49 @@ class BlockDCDRun(Run):
             free = self._rng.permutation(free)[:most]
             free.sort()
         kept = Part(part.rows.take(free), part.signed_weights[free])
-        self._cache[part.first] = Cached(kept, part.first + free)
+        self._cache[part.first] = Cached(kept, part.first + free, squares[free])
         return updates
 
     def _visit_cache(self, n_rows: int) -> int:
         """Sweep over cached rows, after a block of so many; return the number of updates."""
-        left, updates = self._solver.visits * n_rows, 0
+        left, updates, rng = self._solver.visits * n_rows, 0, self._rng
         cached = [c for c in self._cache.values() if c.rows.size]
-        while left > 0 and cached:
-            for i in self._rng.permutation(len(cached)):
-                part, rows = cached[i]
+        if not cached:
+            return 0
+        most = sum(c.rows.size for c in cached) * _CALLS / max(left, 1.0)
+        pieces = max(1, int(min(_PIECES, most)) // len(cached))
+        while left > 0:
+            for i in rng.permutation(np.arange(pieces * len(cached)) % len(cached)):
+                part, rows, squares = cached[i]
+                order = rng.choice(rows.size, -(-rows.size // pieces), replace=False)
                 alpha = self._alpha[rows]
-                updates += self._sweep(part, np.arange(rows.size), alpha)[1]
+                updates += self._sweep(part, squares, order, alpha)[1]
                 self._alpha[rows] = alpha
-                left -= rows.size
+                left -= order.size
                 if left <= 0:
                     break
         return updates
 
-    def _sweep(self, part: Part, order: Indices, alpha: Vector) -> tuple[Indices, int]:
+    def _sweep(
+        self, part: Part, squares: Vector, order: Indices, alpha: Vector
+    ) -> tuple[Indices, int]:
         """Make a step on each row of ``order``; return those that may move, and the updates."""
-        problem, w = self._problem, self._w
-        self._rng.shuffle(order)
+        problem, w, intercept = self._problem, self._w, self._intercept
+        arrays = part.rows.arrays
+        if intercept is not None:
+            arrays = arrays._replace(intercept_scaling=intercept.height)
+            squares = squares + intercept.height**2
         active, sums, rounding = visit(
             part, order, self._longest,
             lambda piece: sweep(
-                problem.loss, part.rows.arrays, part.signed_weights, part.rows.squared_norms,
-                problem.C, _OMEGA, 1.0, -_FAR, _FAR, piece, alpha, w,
+                problem.loss, arrays, part.signed_weights, squares, problem.C, _OMEGA, 1.0, -_FAR,
+                _FAR, piece, alpha, w,
             ),
         )  # fmt: skip
         self._rounding += rounding
         self._longest += sum(result[-1] for result in sums)
+        if intercept is not None:
+            self._longest += intercept.move(w)
         return active, sum(result[1] for result in sums)
 
     def candidates(self) -> Iterator[Vector]:
@@ -270,6 +394,17 @@ class BlockDCDRun(Run):
         self._cache.clear()
 
 
+def squares_of(rows: Rows) -> Vector:
+    """The squared lengths of rows without the intercept."""
+    squares = np.empty(rows.n_rows)
+    if isinstance(rows.arrays, CsrRows):
+        starts = rows.arrays.indptr
+    else:
+        starts = np.arange(rows.n_rows + 1) * rows.n_columns
+    squared_norms(rows.arrays.values.reshape(-1), starts, 0.0, squares)
+    return squares
+
+
 def cache_room(problem: PartedProblem) -> int:
     """Memory for what is kept of the rows, in bytes."""
     room = problem.cache_bytes
@@ -278,7 +413,7 @@ def cache_room(problem: PartedProblem) -> int:
 
 def _zeros(n: int, *, on_disk: bool) -> Vector:
     """Zeros in memory, or in a temporary file, whose pages the system can evict."""
-    if not on_disk:
+    if not (on_disk and n):
         return np.zeros(n)
     with tempfile.TemporaryFile() as file:
         return np.asarray(np.memmap(file, np.float64, "w+", shape=n))

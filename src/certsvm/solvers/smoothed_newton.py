@@ -111,6 +111,7 @@ class SmoothedNewtonRun(Run):
     """The smoothed method on one problem."""
 
     solver_name = "smoothed-newton"
+    why_finished = "no further progress is possible"
     computes_primal = True
 
     def __init__(self, problem: SummableProblem, options: Options, *, samples: bool = True) -> None:

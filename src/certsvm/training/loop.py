@@ -223,7 +223,7 @@ class Trainer:
             met = self.best.certificate().met
             reasons = (
                 (ends.TARGET_MET, met),
-                (ends.SOLVER_FINISHED, epoch.finished),
+                (self.run.why_finished, epoch.finished),
                 (ends.OUT_OF_TIME, out_of_time),
                 (ends.STOPPED, any(answers)),
                 (ends.INTERRUPTED, self.stopped),

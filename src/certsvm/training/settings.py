@@ -28,11 +28,11 @@ from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective
 from certsvm.problem.rows import Vector
 from certsvm.scalars import as_float
 from certsvm.solvers import Solver
-from certsvm.solvers.base import Start
+from certsvm.solvers.base import Run, Start
 from certsvm.training.history import History, Record
 
 TARGET_MET = "target met"
-SOLVER_FINISHED = "the solver ended by its own rule"
+SOLVER_FINISHED = Run.why_finished
 OUT_OF_PASSES = "max_iter reached"
 OUT_OF_TIME = "max_time reached"
 STOPPED = "stopped by a callback"

@@ -63,7 +63,7 @@ def path_command(
         for model in [os.path.join(output, "C=.model"), *old]:
             require_outputs([file], model=model.removesuffix(".witness"))
     began, written = time.perf_counter(), []
-    settings = options.settings(low, keep_alpha=options.witness)
+    settings = options.settings(low, keep_alpha=bool(options.witness))
     with opened_source(file, options, settings) as (source, settings):
         with live_lines(quiet=options.silent) as begun:
             show = begun("path")
