@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -27,10 +27,10 @@ class Case(NamedTuple):
 
     X: Array
     labels: Array
-    weights: Array | None
-    C: float
-    intercept_scaling: float
-    form: str
+    weights: Array | None = None
+    C: float = 1.0
+    intercept_scaling: float = 0.0
+    form: str = "dense-float64-int32"
     loss: str = "hinge"
     penalize_intercept: bool = True
 
@@ -51,13 +51,9 @@ class Case(NamedTuple):
     def problem(self) -> Problem:
         rows = Rows(self.matrix(), intercept_scaling=self.intercept_scaling)
         return Problem(
-            rows,
-            self.labels,
-            C=self.C,
-            weights=self.weights,
-            loss=loss_named(self.loss),
+            rows, self.labels, C=self.C, weights=self.weights, loss=loss_named(self.loss),
             penalize_intercept=self.penalize_intercept,
-        )
+        )  # fmt: skip
 
     def patterns(self) -> Array:
         """y_k, as a dense matrix."""
@@ -143,17 +139,17 @@ def streamed(case: Case, rows_at_once: int) -> StreamedProblem:
     )
 
 
-def exact(value: float) -> Fraction:
+def exact(value: float | Fraction) -> Fraction:
     """The number itself, without rounding."""
-    return Fraction(float(value))
+    return value if isinstance(value, Fraction) else Fraction(float(value))
 
 
-def exact_sum(values: Array) -> Fraction:
+def exact_sum(values: Iterable[float | Fraction]) -> Fraction:
     """Their sum, without rounding."""
     return sum(map(exact, values), Fraction(0))
 
 
-def exact_dot(u: Array, v: Array) -> Fraction:
+def exact_dot(u: Iterable[float | Fraction], v: Iterable[float | Fraction]) -> Fraction:
     """u.v, without rounding."""
     return sum((exact(a) * exact(b) for a, b in zip(u, v, strict=True)), Fraction(0))
 

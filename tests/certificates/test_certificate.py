@@ -1,12 +1,20 @@
+"""Certificates, and the best bounds of a run, which they state."""
+
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm import Problem, Rows
+from certsvm.certificates.best import BestBounds
 from certsvm.certificates.certificate import HINGE_NAME, SQUARED_HINGE_NAME, Certificate, percent
-from certsvm.kernels.losses import LOSSES
+from certsvm.certificates.dual import AlphaSums, DualPoint, dual_point
+from certsvm.certificates.rounding import Bound
+from certsvm.kernels.losses import LOSSES, loss_named
+from tests.problems import Case, cases, exact, exact_sum
 
 
 def test_a_dual_bound_that_is_not_positive_proves_nothing() -> None:
@@ -46,12 +54,11 @@ def test_rounding_counts_against_the_target() -> None:
         assert not blurred.met
 
 
-@given(
-    st.floats(0.5, 2.0), st.integers(0, 8), st.integers(0, 3), st.integers(0, 3), st.integers(0, 8)
-)
-def test_what_is_met_is_met_exactly(
-    dual: float, steps: int, above: int, below: int, target: int
-) -> None:
+few, more = st.integers(0, 3), st.integers(0, 8)
+
+
+@given(st.floats(0.5, 2.0), more, few, few, more)
+def test_met_is_met_exactly(dual: float, steps: int, above: int, below: int, target: int) -> None:
     """Here all numbers are a few units of rounding."""
     unit = 2.0**-54
     primal = dual + steps * unit * 4
@@ -91,3 +98,37 @@ def test_percentages_are_never_rounded_down(fraction: float) -> None:
 
 def test_the_losses_are_those_of_training() -> None:
     assert {HINGE_NAME, SQUARED_HINGE_NAME} == set(LOSSES)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_the_ledger_ignores_what_is_no_number(value: float) -> None:
+    ledger = BestBounds(Problem(Rows(np.eye(2)), [1, -1]), 0.1)
+    ledger.offer_dual(DualPoint(AlphaSums(Bound(value, 0.0)), np.zeros(2), "bad"))
+    assert ledger.certificate().dual == 0.0
+    ledger.offer_primal(np.zeros(2), Bound(value, 0.0))
+    assert not ledger.certificate().met
+
+
+@given(cases(losses=("hinge", "squared_hinge"), free_intercepts=True))
+def test_j_at_zero_is_within_its_allowance(case: Case) -> None:
+    best = BestBounds(case.problem(), 0.1)
+    best.offer_zero()
+    error = exact(best.primal.value) - exact(case.C) * exact_sum(case.row_weights())
+    assert abs(error) <= exact(best.primal.rounding)
+    assert best.w is not None
+    assert not best.w.any()
+
+
+def test_the_kept_alpha_is_the_multiple_that_was_bounded() -> None:
+    problem = Problem(Rows(np.eye(2)), [1, -1], C=0.5, loss=loss_named("squared_hinge"))
+    best = BestBounds(problem, 0.1, keep_vector=True)
+    best.offer_dual(dual_point(problem, np.array([1e-3, 1e-3]), "a test"))
+    # L(a) = 2 a - a^2 - a^2: largest at 1/2, far beyond what was offered.
+    assert best.dual.scale == pytest.approx(500.0)
+    assert best.dual.alpha is not None
+    np.testing.assert_allclose(best.dual.alpha, [0.5, 0.5])
+    assert best.dual.vector is not None
+    np.testing.assert_allclose(best.dual.vector.v, [0.5, -0.5])
+    certificate = best.certificate()
+    assert certificate.dual == pytest.approx(0.5)
+    assert (certificate.loss, certificate.penalize_intercept) == ("squared_hinge", True)

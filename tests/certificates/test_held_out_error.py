@@ -1,7 +1,5 @@
 """Balls around the exact optimum, and bounds on errors."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -9,15 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificates.certificate import Certificate
+from certsvm import Certificate, Problem, Rows, train
 from certsvm.certificates.dual import DualVector
 from certsvm.certificates.held_out_error import ChordBalls, HeldOutRows, OptimumBall
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES, loss_named
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, Auto
-from certsvm.training.loop import train
 from certsvm.training.settings import Result
 
 

@@ -1,9 +1,6 @@
 """Chords, against exact rational arithmetic at any C between their ends."""
 
-from __future__ import annotations
-
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,15 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificates.certificate import Certificate
+from certsvm import Certificate, train
 from certsvm.certificates.dual import DualVector, dual_bound, dual_point, scaled_vector
 from certsvm.certificates.path_bounds import Chord, ChordEnd
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES
 from certsvm.solvers import DCD
-from certsvm.training.loop import train
-from tests.problems import Array, Case, cases, exact, exact_dual, exact_objective, exactly_balanced
+from tests.problems import (
+    Array,
+    Case,
+    cases,
+    exact,
+    exact_dot,
+    exact_dual,
+    exact_objective,
+    exactly_balanced,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 shares = st.one_of(st.sampled_from([0.0, 1e-16, 1e-9, 0.5, 1.0]), st.floats(0, 1))
@@ -46,10 +51,7 @@ def balanced(case: Case, alpha: Array) -> tuple[list[Fraction], DualVector, Boun
     """A balanced alpha without rounding, with its v and L rounded to floats."""
     used = exactly_balanced(case, [exact(a) for a in alpha])
     L = exact_dual(case, used)
-    v = [
-        sum((a * exact(y) for a, y in zip(used, column, strict=True)), Fraction(0))
-        for column in case.patterns().T
-    ]
+    v = [exact_dot(used, column) for column in case.patterns().T]
     stored = np.array([float(x) for x in v])
     off = float(sum(abs(exact(a) - x) for a, x in zip(stored, v, strict=True)))
     bound = Bound(float(L), 2.0 * abs(float(L - exact(float(L)))))
@@ -102,10 +104,8 @@ def test_bounds_hold_at_every_C(case: Case, ratio: float, share: float, seed: in
 @pytest.mark.parametrize("sign", [1, -1])
 def test_alpha_that_is_balanced_up_to_rounding(sign: int) -> None:
     """L is that of a balanced alpha, from which the stored one differs as much as it may."""
-    case = Case(
-        np.array([[0.1], [0.1]]), np.array([1.0, -1.0]), None, 1.0, 1.0, "dense-float64-int32",
-        "squared_hinge", penalize_intercept=False,
-    )  # fmt: skip
+    case = Case(np.array([[0.1], [0.1]]), np.array([1.0, -1.0]), intercept_scaling=1.0)
+    case = case._replace(loss="squared_hinge", penalize_intercept=False)
     off, ends, alphas, stored = 1e-6, [], [], []
     for C, alpha in ((1.0, 3.0), (100.0, 0.01)):
         one = case._replace(C=C)
@@ -132,9 +132,7 @@ def test_alpha_that_is_balanced_up_to_rounding(sign: int) -> None:
 def test_the_worst_gap_is_the_largest(case: Case, ratio: float, seed: int) -> None:
     chord, both, _ = a_chord(case, ratio, seed)
     low, high = both[0].C, both[1].C
-    Cs = np.clip(
-        np.concatenate([np.geomspace(low, high, 50), np.linspace(low, high, 50)]), low, high
-    )
+    Cs = np.concatenate([np.geomspace(low, high, 50), np.linspace(low, high, 50)]).clip(low, high)
     gaps = [chord.certificate(float(C), 0.01).proved_gap for C in Cs]
     assert max(gaps) <= chord.worst_gap
     if math.isfinite(chord.worst_gap):
@@ -151,7 +149,7 @@ def test_the_model_between_is_rounded(loss: str) -> None:
         w = 1e3 * rng.standard_normal(3)
         X = 1e10 * rng.standard_normal((4, 3))
         X -= np.outer(X @ w / (w @ w), w)
-        case = Case(X, np.ones(4), None, 1e3, 0.0, "dense-float64-int32", loss)
+        case = Case(X, np.ones(4), C=1e3, loss=loss)
         ends = []
         for C in (case.C, 7.0 * case.C):
             J = math.nextafter(float(exact_objective(case._replace(C=C), w)), math.inf)
@@ -175,7 +173,7 @@ def test_no_certificate_exceeds_the_worst_gap_if_v_is_hardly_known() -> None:
     X, labels = rng.standard_normal((8, 3)), rng.choice([-1.0, 1.0], 8)
     ends = []
     for C in (0.1, 0.4):
-        case = Case(X, labels, None, C, 1.0, "dense-float64-int32")
+        case = Case(X, labels, C=C, intercept_scaling=1.0)
         fit = train(case.problem(), DCD(), tol=0.01, seed=0, keep_vector=True)
         assert fit.vector is not None
         ends.append(ChordEnd(fit.certificate, fit.w, fit.vector._replace(rounding=0.2)))
@@ -184,23 +182,12 @@ def test_no_certificate_exceeds_the_worst_gap_if_v_is_hardly_known() -> None:
     assert max(gaps) <= chord.worst_gap <= 1.001 * max(gaps)
 
 
-def test_a_contradiction_proves_nothing() -> None:
-    """At one end L exceeds J, as of a stream that is not the same in each pass."""
+@pytest.mark.parametrize(
+    ("primal", "dual", "last"), [(1.0, 1.5, 0.999), (1.0, 0.0, 0.9), (math.inf, 0.5, 0.9)]
+)
+def test_an_end_without_a_proof_proves_nothing(primal: float, dual: float, last: float) -> None:
+    """A contradiction, as of a stream that is not the same in each pass; no dual bound; no J."""
     w = np.zeros(1)
-    ends = [
-        ChordEnd(Certificate(1.0, dual, 0.01, C=C), w, DualVector(w, 0.0))
-        for C, dual in ((1.0, 1.5), (2.0, 0.999))
-    ]
+    certificates = Certificate(primal, dual, 0.01, C=1.0), Certificate(1.0, last, 0.01, C=2.0)
+    ends = [ChordEnd(certificate, w, DualVector(w, 0.0)) for certificate in certificates]
     assert Chord(*ends, weight_sum=1.0, R=1.0).worst_gap == math.inf
-
-
-def test_nothing_is_proved_without_a_dual_bound() -> None:
-    w = np.zeros(1)
-    ends = [
-        ChordEnd(Certificate(1.0, dual, 0.01, C=C), w, DualVector(w, 0.0))
-        for C, dual in ((1.0, 0.0), (2.0, 0.9))
-    ]
-    chord = Chord(*ends, weight_sum=1.0, R=1.0)
-    assert chord.worst_gap == math.inf
-    infinite = replace(ends[0], certificate=Certificate(math.inf, 0.5, 0.01, C=1.0))
-    assert Chord(infinite, ends[1], weight_sum=1.0, R=1.0).worst_gap == math.inf

@@ -1,27 +1,11 @@
 """Allowances for rounding against exact rational arithmetic."""
 
-from __future__ import annotations
-
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.certificates.rounding import (
-    grown_sum,
-    length,
-    moved_rounding,
-    per_size,
-    product_error,
-    rounding_slack,
-    step_error,
-    sum_in_any_order,
-    units,
-    updates_rounding,
-    upper_sum,
-)
+from certsvm.certificates import rounding
 from tests.problems import Array, exact, exact_dot, exact_sum, squared_distance
 
 UNIT = 2.0**-53
@@ -34,7 +18,7 @@ def test_units_cover_as_many_roundings(seed: int, count: int) -> None:
     value, product = float(factors[0]), exact(factors[0])
     for factor in factors[1:]:
         value, product = value * float(factor), product * exact(factor)
-    assert abs(exact(value) - product) <= exact(units(count, value))
+    assert abs(exact(value) - product) <= exact(rounding.units(count, value))
 
 
 def absorbed(n: int) -> Array:
@@ -53,10 +37,10 @@ def test_sums_in_any_order(seed: int, n: int, absorbing: bool) -> None:
     rng = np.random.default_rng(seed)
     terms = absorbed(n) if absorbing else rng.permutation(rng.random(n) ** 8)
     value = from_the_left(terms)
-    bound = sum_in_any_order(value, n)
+    bound = rounding.sum_in_any_order(value, n)
     assert bound.value == value
     assert abs(exact(value) - exact_sum(terms)) <= exact(bound.rounding)
-    assert exact_sum(terms) <= exact(upper_sum(value, n)) <= exact(value * (1 + n * 1e-15))
+    assert exact_sum(terms) <= exact(rounding.upper_sum(value, n)) <= exact(value * (1 + n * 1e-15))
 
 
 @given(seeds, st.integers(0, 100), st.booleans())
@@ -67,8 +51,8 @@ def test_what_a_running_sum_has_grown_by(seed: int, additions: int, absorbing: b
     if absorbing:
         counts, weights = np.ones(additions, dtype=np.int64), np.full(additions, UNIT)
     now = from_the_left(counts * weights, before)
-    growth = sum((int(n) * exact(s) for n, s in zip(counts, weights, strict=True)), Fraction(0))
-    bound = grown_sum(before, now, additions)
+    growth = exact_dot(counts, weights)
+    bound = rounding.grown_sum(before, now, additions)
     assert abs(exact(bound.value) - growth) <= exact(bound.rounding)
 
 
@@ -78,16 +62,15 @@ def test_additions_of_multiples_of_rows(seed: int, updates: int, size: float) ->
     rng = np.random.default_rng(seed)
     v = size * rng.standard_normal(2)
     expected = [exact(value) for value in v]
-    longest, longest_step = length(v), 0.0
+    longest, longest_step = rounding.length(v), 0.0
     for _ in range(updates):
         old, new, row = rng.random(), rng.random(), rng.standard_normal(2)
         v = v + (new - old) * row
-        expected = [
-            e + (exact(new) - exact(old)) * exact(x) for e, x in zip(expected, row, strict=True)
-        ]
-        longest = max(longest, length(v))
-        longest_step = max(longest_step, abs(new - old) * length(row))
-    allowed = exact(updates_rounding(updates, longest, longest_step))
+        step = exact(new) - exact(old)
+        expected = [e + step * exact(x) for e, x in zip(expected, row, strict=True)]
+        longest = max(longest, rounding.length(v))
+        longest_step = max(longest_step, abs(new - old) * rounding.length(row))
+    allowed = exact(rounding.updates_rounding(updates, longest, longest_step))
     assert squared_distance(v, expected) <= allowed**2
 
 
@@ -97,7 +80,7 @@ def test_one_addition_from_zero_rounds_the_multiplier_and_the_product() -> None:
     for old, new, x in rng.uniform(1.0, 2.0, (2000, 3)):
         step = (-old / 3 - new) * x
         error = abs(exact(step) - (exact(-old / 3) - exact(new)) * exact(x))
-        assert error <= exact(updates_rounding(1, 0.0, abs(step)))
+        assert error <= exact(rounding.updates_rounding(1, 0.0, abs(step)))
         worst = max(worst, float(error) / abs(step))
     assert worst > 1.1 * UNIT
 
@@ -111,11 +94,10 @@ def test_a_change_added_to_a_sum(seed: int, n: int) -> None:
     moved = np.zeros(2)
     for c, row in zip(change, rows, strict=True):
         moved += c * row
-    expected = [
-        exact(w[j]) + exact_dot(after, rows[:, j]) - exact_dot(before, rows[:, j]) for j in range(2)
-    ]
+    columns = zip(w, rows.T, strict=True)
+    expected = [exact(v) + exact_dot(after, x) - exact_dot(before, x) for v, x in columns]
     path = float(np.abs(change) @ np.linalg.norm(rows, axis=1))
-    allowed = exact(moved_rounding(n, path, w + moved))
+    allowed = exact(rounding.moved_rounding(n, path, w + moved))
     assert squared_distance(w + moved, expected) <= allowed**2
 
 
@@ -127,11 +109,17 @@ class Rows:
         self.Y = self.rng.standard_normal((20, 2))
         self.w = self.rng.standard_normal(2)
         self.products = self.Y @ self.w
-        self.error = product_error(self.w)
+        self.error = rounding.product_error(self.w)
+
+    def step(self, size: float, direction: Array) -> None:
+        lengths = rounding.length(self.w), rounding.length(direction)
+        self.error = rounding.step_error(self.error, lengths[0], size, lengths[1])
+        self.products += size * (self.Y @ direction)
+        self.w += size * direction
 
     def assert_products_are_within_their_error(self) -> None:
         for y, product in zip(self.Y, self.products, strict=True):
-            allowed = per_size(self.error) * (y.size + 2) * length(y)
+            allowed = rounding.per_size(self.error) * (y.size + 2) * rounding.length(y)
             assert abs(exact(product) - exact_dot(y, self.w)) <= exact(allowed)
 
 
@@ -139,10 +127,7 @@ class Rows:
 def test_products_after_steps(seed: int, steps: int, size: float) -> None:
     rows = Rows(seed)
     for _ in range(steps):
-        step, direction = size * rows.rng.random(), rows.rng.standard_normal(2)
-        rows.error = step_error(rows.error, length(rows.w), step, length(direction))
-        rows.products += step * (rows.Y @ direction)
-        rows.w += step * direction
+        rows.step(size * rows.rng.random(), rows.rng.standard_normal(2))
         rows.assert_products_are_within_their_error()
 
 
@@ -151,10 +136,7 @@ def test_many_small_steps_add_up(seed: int) -> None:
     """What they add comes from the length of w, not from theirs."""
     rows = Rows(seed)
     for _ in range(4000):
-        direction = rows.rng.standard_normal(2)
-        rows.error = step_error(rows.error, length(rows.w), 1e-9, length(direction))
-        rows.products += 1e-9 * (rows.Y @ direction)
-        rows.w += 1e-9 * direction
+        rows.step(1e-9, rows.rng.standard_normal(2))
     rows.assert_products_are_within_their_error()
     inherited = Rows(seed).error * (1 + 1e-6)
     rows.error = inherited
@@ -169,7 +151,8 @@ def test_a_row_beyond_the_margin_by_more_than_the_slack_has_no_loss() -> None:
         y, w = rng.standard_normal((2, 12))
         # The product is 1, but for a few roundings.
         w += (1.0 - y @ w + rng.normal(0, 4 * UNIT)) / (y @ y) * y
-        slack = rounding_slack(product_error(w), (y.size + 2) * length(y))
+        size = (y.size + 2) * rounding.length(y)
+        slack = rounding.rounding_slack(rounding.product_error(w), size)
         assert slack < 1e-13
         product, short = float(y @ w), exact_dot(y, w) < 1
         wrong += product > 1.0 and short

@@ -1,7 +1,5 @@
 """Real clusters of processes on this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def patience(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Workers' files out of the way; dead processes noticed soon."""
     folder: Path = tmp_path_factory.mktemp("dask")
-    with dask.config.set(
-        {"temporary-directory": str(folder), "distributed.comm.timeouts.connect": "5s"}
-    ):
+    options = {"temporary-directory": str(folder), "distributed.comm.timeouts.connect": "5s"}
+    with dask.config.set(options):
         yield
 
 

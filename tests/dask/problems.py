@@ -1,7 +1,5 @@
 """Data for the tests on a cluster, and the comparison with one machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

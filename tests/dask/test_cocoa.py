@@ -1,7 +1,5 @@
 """CoCoA: rounds, states on the workers, and copies of alpha."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 
@@ -20,9 +18,7 @@ from certsvm.problem.rows import Part, Rows
 from tests.dask.problems import blocks, cut
 
 
-def test_rounds_do_not_pile_up_on_the_scheduler(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rounds_do_not_pile_up(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cocoa_module, "_CHAIN", 3)
     epoch, counts = CocoaRun.epoch, []
 
@@ -71,14 +67,10 @@ def test_what_is_proved_holds_in_exact_arithmetic(client: Client, loss: str, cac
     rng = np.random.default_rng(3)
     for C in (1e-2, 100.0):
         X = rng.standard_normal((90, 7)) * (rng.random((90, 7)) < 0.5)
-        y, weights = (
-            (X[:, 0] + 0.3 * rng.standard_normal(90) > 0).astype(int),
-            rng.integers(0, 3, 90),
-        )
-        clf = LinearSVC(
-            C, loss=loss, solver=Cocoa(cache=cache), tol=0.05, max_iter=8, store_dual=True,
-            random_state=0,
-        )  # fmt: skip
+        y = (X[:, 0] + 0.3 * rng.standard_normal(90) > 0).astype(int)
+        weights = rng.integers(0, 3, 90)
+        how: Any = {"tol": 0.05, "max_iter": 8, "store_dual": True, "random_state": 0}
+        clf = LinearSVC(C, loss=loss, solver=Cocoa(cache=cache), **how)
         clf.fit(cut(X, 20, 21), cut(y, 20, 21), cut(weights, 20, 21))
         (check,) = certsvm.verify(clf, X, y, sample_weight=weights, exact=True)
         assert check.verdict == "confirmed"
@@ -86,9 +78,7 @@ def test_what_is_proved_holds_in_exact_arithmetic(client: Client, loss: str, cac
         assert clf.certificate_.dual > 0.0
 
 
-def test_newton_that_stalls_is_followed_by_cocoa(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cocoa_follows_newton_that_stalls(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The classes are separable, and C is large."""
     monkeypatch.setattr(cocoa_module, "_ROWS_PER_COLUMN", 1)
     rng = np.random.default_rng(0)

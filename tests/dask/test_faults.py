@@ -1,7 +1,5 @@
 """Workers that are killed, stopped or gone, a scheduler that is gone, data that changes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
@@ -10,12 +8,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
 from dask import delayed
-from distributed import Client, LocalCluster
+from distributed import Client
 from sklearn.base import clone
 
 import certsvm
@@ -28,48 +26,20 @@ from tests.dask.conftest import make_cluster, processes
 from tests.dask.problems import blocks, cut, data
 from tests.platforms import posix
 
-DEADLINE = 20.0
 pytestmark = posix
 
 
-class Mortals:
-    """Three workers that are started again when they die; a new cluster where that fails."""
-
-    def __init__(self) -> None:
-        self._cluster: LocalCluster | None = None
-        self._client: Client | None = None
-
-    def client(self) -> Client:
-        """With all three alive."""
-        if self._client is not None:
-            try:
-                self._client.wait_for_workers(3, timeout=20)
-            except Exception:
-                self.close()
-        if self._client is None:
-            self._cluster = make_cluster(3)
-            self._client = Client(self._cluster)
-        return self._client
-
-    def close(self) -> None:
-        if self._client is not None and self._cluster is not None:
-            # A cluster of which much was killed may not answer.
-            for part in (self._client, self._cluster):
-                with contextlib.suppress(Exception):
-                    part.close(timeout=10)
-        self._client = self._cluster = None
-
-
-@pytest.fixture(scope="module")
-def everlasting(patience: None) -> Iterator[Mortals]:
-    mortals = Mortals()
-    yield mortals
-    mortals.close()
-
-
 @pytest.fixture
-def mortals(everlasting: Mortals) -> Client:
-    return everlasting.client()
+def mortals(patience: None) -> Iterator[Client]:
+    """Three workers that are started again when they die."""
+    cluster = make_cluster(3)
+    client = Client(cluster)
+    client.run(_slowly, None)  # What workers have to import takes longer than a deadline.
+    yield client
+    # A cluster of which much was killed may not answer.
+    for part in (client, cluster):
+        with contextlib.suppress(Exception):
+            part.close(timeout=10)
 
 
 class Killer:
@@ -90,7 +60,7 @@ class Killer:
                 os.kill(self._random.choice(processes(self._client)), signal.SIGKILL)
                 self.killed += 1
 
-    def __enter__(self) -> Killer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -103,9 +73,7 @@ class Killer:
 def test_killed_workers_cost_nothing_but_time(mortals: Client, run: int) -> None:
     X, y, parts, labels = blocks()
     solver = ("smoothed-newton", "cocoa")[run % 2]
-    clf = LinearSVC(
-        0.01, tol=1e-3, solver=solver, random_state=run, client=mortals, deadline=DEADLINE
-    )
+    clf = LinearSVC(0.01, tol=1e-3, solver=solver, random_state=run, client=mortals, deadline=20.0)
     with Killer(mortals, run) as killer:
         try:
             # A fit may be over before the first worker is killed.
@@ -171,7 +139,7 @@ def _read(path: str) -> Any:
     return np.load(path)
 
 
-def test_data_that_is_not_the_same_when_it_is_made_anew(
+def test_data_that_is_made_anew_and_differs(
     mortals: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, _, parts, labels = blocks(count=3)
@@ -192,17 +160,16 @@ def test_data_that_is_not_the_same_when_it_is_made_anew(
                 os.kill(process, signal.SIGKILL)
         return False
 
-    clf = LinearSVC(
-        1.0, tol=0.0, solver="cocoa", client=mortals, deadline=DEADLINE, max_iter=10**6, max_time=60
-    )
+    how: Any = {"tol": 0.0, "max_iter": 10**6, "max_time": 60, "deadline": 40.0}
+    clf = LinearSVC(1.0, solver="cocoa", client=mortals, **how)
     sources = [delayed(_read, pure=False)(str(path)) for path in paths]
     monkeypatch.setattr(FitTasks, "begin", lambda *_: [change_and_kill])
     with pytest.raises((DataChangedError, ClusterLostError)) as caught:
         clf.fit(sources, labels)
     assert not hasattr(clf, "certificate_")
-    if isinstance(caught.value, ClusterLostError):
-        # Its workers did not come back: what was proved was about the rows as they were.
-        model = caught.value.model
+    model = getattr(caught.value, "model", None)
+    if model is not None:
+        # Workers did not come back: what was proved was about the rows as they were.
         assert certsvm.verify(model, np.concatenate(parts), np.concatenate(labels)).ok
     assert passes >= 3
 
@@ -235,7 +202,7 @@ def test_tasks_that_others_wait_for_count_as_progress(client: Client) -> None:
     assert certsvm.verify(clf, X, y).ok
 
 
-def test_classes_do_not_wait_for_a_lost_cluster_one_after_the_other(
+def test_classes_do_not_all_wait_for_a_lost_cluster(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = data(400, columns=40, classes=40)

@@ -1,7 +1,5 @@
 """Data that no single worker can hold."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dask

@@ -1,7 +1,5 @@
 """The problem of one class on a cluster is the problem in memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The independent second computation of a certificate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,25 +13,21 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import certsvm
-from certsvm.certificates.certificate import Certificate
+from certsvm import Certificate, Problem, train
 from certsvm.certificates.dual import Response
 from certsvm.dask import CertificateRefutedWarning, Cocoa, LinearSVC
 from certsvm.dask.cluster import Cluster
 from certsvm.dask.problem import interval_sums, recheck
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
-from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Rows
 from certsvm.resources import ALONE
 from certsvm.solvers.smoothed_newton import SmoothedNewton, alpha_of
-from certsvm.training.loop import train
 from tests.dask.problems import blocks, cluster_problem
 from tests.problems import Case, exact, exact_dual, exact_objective, exactly_balanced
 
 
 @pytest.mark.parametrize("solver", [SmoothedNewton(samples=False), "cocoa"], ids=str)
-def test_a_wrong_certificate_is_replaced(
-    client: Client, monkeypatch: pytest.MonkeyPatch, solver: Any
-) -> None:
+def test_wrong_sums_are_seen(client: Client, monkeypatch: pytest.MonkeyPatch, solver: Any) -> None:
     """Whatever goes wrong on the way: here, blocks that are counted twice, or not at all."""
     X, y, parts, labels = blocks()
     groups = Cluster.groups
@@ -68,7 +62,7 @@ def in_memory(seed: int, rho: float = 0.5, **objective: Any) -> tuple[Problem, A
     st.integers(0, 10**6), st.sampled_from([0.0, 0.5, 100.0]),
     st.sampled_from([HINGE, SQUARED_HINGE]), st.booleans(), st.sampled_from([1.0, 1e4, 1e12]),
 )  # fmt: skip
-def test_intervals_contain_the_exact_values(
+def test_intervals_of_J_and_L(
     seed: int, rho: float, loss: Any, penalised: bool, sigma: float
 ) -> None:
     """Of J, and of L at the alpha of a response, in two blocks."""
@@ -77,10 +71,9 @@ def test_intervals_contain_the_exact_values(
     response = Response(other, sigma)
     alpha = alpha_of(problem, response, ALONE)
     claimed = certificate_of(problem)
-    case = Case(
-        problem.rows.matrix, np.where(problem.signed_weights < 0, -1.0, 1.0), problem.weights,
-        problem.C, rho, "dense-float64-int32", loss.name, not problem.free_intercept,
-    )  # fmt: skip
+    X, signs = problem.rows.matrix, np.where(problem.signed_weights < 0, -1.0, 1.0)
+    case = Case(X, signs, problem.weights, problem.C, rho, loss=loss.name)
+    case = case._replace(penalize_intercept=not problem.free_intercept)
     box = [exact(problem.C) * exact(s) for s in problem.weights]
     meant = [exact(a) for a in alpha]
     if not loss.is_smooth:

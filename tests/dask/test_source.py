@@ -1,7 +1,5 @@
 """The source of labelled rows on a cluster."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -66,9 +64,7 @@ def test_labels_that_a_common_type_would_merge(client: Client) -> None:
         LinearSVC().fit(cut(X, 100), [whole, parts])
 
 
-def test_a_cluster_lost_during_the_second_look(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_lost_during_recheck(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, parts, labels = blocks()
 
     def lost(*_: Any) -> Any:

@@ -25,10 +25,7 @@ LinearSVC(solver="dcd", tol=0.5, random_state=0).fit(X, y)  # compile
 print("ready", flush=True)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    clf = LinearSVC(
-        solver="dcd", tol=0, max_iter=10**9, random_state=0, n_jobs=n_jobs, store_dual=True
-    )
-    clf.fit(X, y)
+    clf = LinearSVC(solver="dcd", tol=0, max_iter=10**9, n_jobs=n_jobs, store_dual=True).fit(X, y)
 report = verify(clf, X, y)
 print("interrupted" in str(caught[0].message), report.ok, report.dual_verified)
 assert len(report) == (1 if classes == 2 else classes)

@@ -1,7 +1,5 @@
 """LinearSVCCV: scikit-learn's conventions, and what is proved."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -33,9 +31,7 @@ CS = [0.001, 0.01, 0.1, 1.0]
         ),
     ],
 )  # fmt: skip
-def test_it_finds_what_a_grid_search_finds(
-    labels: Any, cv: Any, n_jobs: int, objective: dict[str, Any]
-) -> None:
+def test_it_finds_what_grids_find(labels: Any, cv: Any, n_jobs: int, objective: Any) -> None:
     options: dict[str, Any] = {"tol": 1e-9, "random_state": 0, "max_iter": 5000, **objective}
     options["class_weight"] = "balanced"
     ours = LinearSVCCV(Cs=CS, cv=cv, n_jobs=n_jobs, **options).fit(X, labels)
@@ -91,8 +87,8 @@ def test_a_certified_choice(labels: Any, form: Any) -> None:
 
 @pytest.mark.parametrize("options", [{"Cs": CS}, {"C_range": (0.01, 1.0), "certify": 0.05}])
 @pytest.mark.parametrize("labels", [np.array(["a", "b", "c"])[y], binary])
-def test_the_number_of_processes_does_not_matter(
-    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], labels: Any
+def test_processes_do_not_matter(
+    monkeypatch: pytest.MonkeyPatch, options: Any, labels: Any
 ) -> None:
     # However small the data.
     monkeypatch.setattr(cross_validation, "_WORTH_IT", 0)

@@ -1,7 +1,5 @@
 """Several labels a row: each column of zeros and ones is a problem of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

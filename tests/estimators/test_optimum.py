@@ -1,21 +1,19 @@
 """What a fitted classifier tells about the exact optimum, which is known in rational numbers."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from certsvm import LinearSVC, Model, SupportStatus
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource
-from tests.exact import ExactOptimum, exact_optimum, exact_rows
+from tests.exact import ExactOptimum, exact_rows, known_optimum
 from tests.files.test_optimum import require_true
 from tests.problems import Case, exact
 from tests.settings import settings_of
@@ -32,7 +30,7 @@ def problems_of(clf: LinearSVC, X: Any, y: Any, weights: Any) -> list[Case]:
     for label in clf.classes_[1:] if two else clf.classes_:
         s = weights * (factors if two else np.where(y == label, factors, 1.0))
         signs = np.where(y == label, 1.0, -1.0)
-        problems.append(Case(X, signs, s, clf.C, rho, "dense-float64-int32"))
+        problems.append(Case(X, signs, s, clf.C, rho))
     return problems
 
 
@@ -86,9 +84,7 @@ def test_intervals_contain_the_exact_optimum(data: st.DataObject, n_classes: int
         warnings.simplefilter("ignore", ConvergenceWarning)
         clf.fit(X, y, weights)
     problems = problems_of(clf, X, y, weights)
-    optima = [exact_optimum(case) for case in problems]
-    assume(all(optimum is not None for optimum in optima))
-    known = [optimum for optimum in optima if optimum is not None]
+    known = [known_optimum(case) for case in problems]
     rho = problems[0].intercept_scaling
     X_new = np.vstack([X, rng.standard_normal((4, 3))])
     require_contained(clf, known, rho, X_new)

@@ -1,7 +1,5 @@
 """Models for several values of C."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any
@@ -92,9 +90,7 @@ def test_a_stream() -> None:
 
 
 @pytest.mark.parametrize("in_first_pass", [False, True])
-def test_after_an_interruption_none_goes_on(
-    in_first_pass: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_ends_it(in_first_pass: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
 
     def begin(self: Any, i: int, label: Any, problem: Any) -> list[Any]:
@@ -135,9 +131,8 @@ def test_a_missed_accuracy_is_told() -> None:
 
 
 def test_a_pickled_path_has_no_data() -> None:
-    path = pickle.loads(
-        pickle.dumps(fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0)))
-    )
+    path = fit_path(LinearSVC(random_state=0), X, y, C_range=(0.01, 1.0))
+    path = pickle.loads(pickle.dumps(path))
     assert path.met
     assert path.certificate(0.1234).met
     assert path.model(path.Cs[0]).certificate_.met

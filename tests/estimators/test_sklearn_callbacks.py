@@ -1,7 +1,5 @@
 """scikit-learn's callback protocol."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,9 +10,7 @@ from certsvm import LinearSVC
 
 sklearn_callback = pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
 
-X, y = make_classification(
-    n_samples=300, n_features=8, n_informative=6, n_classes=3, random_state=0
-)
+X, y = make_classification(300, 8, n_informative=6, n_classes=3, random_state=0)
 
 
 class Recorder:

@@ -1,7 +1,5 @@
 """What a model can do while its weights are a sparse matrix: the same as before."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

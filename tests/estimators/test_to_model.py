@@ -1,7 +1,5 @@
 """Models of fitted estimators, with a proof that others can recompute."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,7 @@ WEIGHTS = np.random.default_rng(0).integers(0, 3, Y.size).astype(float)
     ("loss", "penalize_intercept", "solver"),
     [("hinge", True, "newton"), ("squared_hinge", True, "dcd"), ("hinge", False, "dcd")],
 )
-def test_a_saved_proof_is_confirmed(
-    tmp_path: Path, loss: str, penalize_intercept: bool, solver: str
-) -> None:
+def test_a_saved_proof(tmp_path: Path, loss: str, penalize_intercept: bool, solver: str) -> None:
     clf = LinearSVC(
         0.1, loss=loss, penalize_intercept=penalize_intercept, solver=solver,
         class_weight="balanced", store_dual=True, random_state=0,

@@ -1,7 +1,5 @@
 """bound(): a certificate for any linear classifier."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
@@ -41,12 +39,11 @@ def test_it_is_true_for_any_w(case: Case, seed: int, size: float) -> None:
     if np.unique(labels).size < 2:
         return
     w: Any = size * np.random.default_rng(seed).standard_normal(case.patterns().shape[1])
-    coef, intercept = (
-        (w[:-1], float(w[-1] * case.intercept_scaling)) if case.intercept_scaling else (w, None)
-    )
+    rho = case.intercept_scaling
+    coef, intercept = (w[:-1], float(w[-1] * rho)) if rho else (w, None)
     certificate = bound(
         coef, case.matrix(), labels, C=case.C, loss=case.loss, intercept=intercept,
-        intercept_scaling=case.intercept_scaling or None, sample_weight=case.weights, max_iter=5,
+        intercept_scaling=rho or None, sample_weight=case.weights, max_iter=5,
         penalize_intercept=case.penalize_intercept,
     )  # fmt: skip
     assert certificate.loss == case.loss
@@ -109,9 +106,7 @@ KNOWN: list[tuple[Any, Any, tuple[float, str, float, bool]]] = [
 
 
 @pytest.mark.parametrize(("clf", "labels", "objective"), KNOWN)
-def test_the_objective_is_the_models_own(
-    clf: Any, labels: Any, objective: tuple[float, str, float, bool]
-) -> None:
+def test_the_objective_is_the_models_own(clf: Any, labels: Any, objective: Any) -> None:
     C, loss, rho, penalised = objective
     clf.fit(SMALL, labels)
     with warnings.catch_warnings():
@@ -121,11 +116,10 @@ def test_the_objective_is_the_models_own(
     certificates = found if isinstance(found, list) else [found]
     positive = [1] if labels is TWO else [0, 1, 2]
     intercepts = np.broadcast_to(fitted.intercept_, len(positive))
-    for label, coef, b, certificate in zip(
-        positive, fitted.coef_, intercepts, certificates, strict=True
-    ):
+    problems = zip(positive, fitted.coef_, intercepts, certificates, strict=True)
+    for label, coef, b, certificate in problems:
         signs = np.where(labels == label, 1.0, -1.0)
-        case = Case(SMALL, signs, None, C, rho, "dense-float64-int32", loss, penalised)
+        case = Case(SMALL, signs, None, C, rho, loss=loss, penalize_intercept=penalised)
         J = exact_objective(case, [*coef, b / rho] if rho else coef)
         assert abs(exact(certificate.primal) - J) <= exact(certificate.primal_rounding)
         for text in (certificate.loss, certificate.problem):
@@ -231,14 +225,8 @@ def test_an_infinite_objective_has_the_best_lower_bound_all_the_same() -> None:
         (lambda: bound(np.zeros(10), X, y, C=1.0, intercept_scaling=0.0), "intercept_scaling"),
         (lambda: bound(LiblinearSVC().fit(X, y), X, y, intercept=1.0), "its own intercept"),
         (lambda: bound(LiblinearSVC().fit(X, y), X, y + 5), "not trained on"),
-        (
-            lambda: bound(SVC(kernel="linear").fit(X, np.arange(400) % 3), X, np.arange(400) % 3),
-            "SVC is not one linear function",
-        ),
-        (
-            lambda: bound(LiblinearSVC(class_weight="balanced").fit(X, y), X, y),
-            "trained with class_weight",
-        ),
+        (lambda: bound(SVC(kernel="linear").fit(SMALL, THREE), SMALL, THREE), "not one linear"),
+        (lambda: bound(LiblinearSVC(class_weight="balanced").fit(X, y), X, y), "class_weight"),
     ],
 )
 def test_errors(call: Any, message: str) -> None:

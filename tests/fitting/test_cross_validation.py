@@ -1,7 +1,5 @@
 """The search for C: bounds against fits of high accuracy, limits and interruptions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -103,9 +101,7 @@ class Data:
     st.sampled_from([1, 20, 1000]),
     st.sampled_from(list(LOSSES)),
 )
-def test_the_band_contains_the_error_at_any_C(
-    seed: int, classes: int, max_iter: int, loss: str
-) -> None:
+def test_the_band_contains_the_errors(seed: int, classes: int, max_iter: int, loss: str) -> None:
     data = Data(seed, classes=classes, loss=loss)
     options = settings_of(max_iter=max_iter, loss=loss)
     search = CrossValidation(data.folds(), options, certify=0.05, max_fits=8)
@@ -169,9 +165,7 @@ class Interrupt:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("n", [2, 5])
-def test_an_interruption_keeps_what_is_proved(
-    monkeypatch: pytest.MonkeyPatch, n_jobs: int, n: int
-) -> None:
+def test_an_interruption_keeps_proofs(monkeypatch: pytest.MonkeyPatch, n_jobs: int, n: int) -> None:
     monkeypatch.setattr(cross_validation, "_WORTH_IT", 0)
     data = Data(7, n=200)
     settings, press = Settings(n_jobs=n_jobs), Interrupt(n)

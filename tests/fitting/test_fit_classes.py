@@ -1,7 +1,5 @@
 """The loop over classes: seeds, threads, interruption, observers, for all kinds of data."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Models from data and streams: their proofs hold, and nobody can change them unnoticed."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 from typing import Any
@@ -12,13 +10,15 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certsvm.files.model import Model
+from certsvm import Model, verify_model
 from certsvm.files.streams import BlockStream
-from certsvm.fitting.fit_model import Fit, fit_model, fit_stream
+from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.fit_model import Fit, fit_model, fit_stream, witnessed
 from certsvm.fitting.sources import MemorySource, Source, StreamSource
-from certsvm.training.settings import INTERRUPTED, Observer
+from certsvm.training.settings import INTERRUPTED, NOT_KEPT, TARGET_MET, Observer
 from certsvm.verification.evidence import Witness
-from certsvm.verification.verify import VerificationReport, verify_model
+from certsvm.verification.verify import VerificationReport
+from tests.interrupts import ctrl_c_at
 from tests.settings import settings_of
 
 
@@ -70,38 +70,40 @@ def sound(report: VerificationReport) -> bool:
     return bool(report.ok and report.dual_verified and report.same_data)
 
 
+SOLVERS = ["auto", "sgd-s", "sgd-m", "newton", "block-dcd", "dcd", "working-set"]
+SETTINGS = {
+    "intercept_scaling": st.sampled_from([0.0, 0.3, 1.0]),
+    "loss": st.sampled_from(["hinge", "squared_hinge"]),
+    "penalize_intercept": st.booleans(),
+    "solver": st.sampled_from(SOLVERS),
+    "tol": st.sampled_from([0.1, 1e-3]),
+}
+
+
 @given(
     n_classes=st.sampled_from([2, 3]),
     labels=st.sampled_from(["int", "float", "string"]),
     form=st.sampled_from(["dense", "csr", "dense float32", "csr float32"]),
     weighted=st.booleans(),
     class_weight=st.sampled_from([None, "balanced", "dict"]),
-    intercept_scaling=st.sampled_from([0.0, 0.3, 1.0]),
-    loss=st.sampled_from(["hinge", "squared_hinge"]),
-    penalize_intercept=st.booleans(),
-    solver=st.sampled_from(["auto", "sgd-s", "sgd-m", "newton", "block-dcd", "dcd", "working-set"]),
     streamed=st.booleans(),
-    tol=st.sampled_from([0.1, 1e-3]),
+    how=st.fixed_dictionaries(SETTINGS),
 )
 def test_proofs_are_confirmed_on_another_path(
-    n_classes: int, labels: str, form: str, weighted: bool, class_weight: Any,
-    intercept_scaling: float, loss: str, penalize_intercept: bool, solver: str, streamed: bool,
-    tol: float,
+    n_classes: int, labels: str, form: str, weighted: bool, class_weight: Any, streamed: bool,
+    how: dict[str, Any],
 ) -> None:  # fmt: skip
     X, y, weights = rows(n_classes, labels, form)
     weights = weights if weighted else None
     if class_weight == "dict":
         class_weight = {np.unique(y)[0].item(): 2.5}
     blocks = cut(X, y, weights, 3)
-    streamed = streamed and solver not in ("dcd", "working-set")
-    if "sgd" in solver:
-        loss, penalize_intercept = "hinge", True
-    penalize_intercept |= solver == "block-dcd"
-    fitted = fit(
-        (lambda: blocks) if streamed else (X, y, weights), C=0.3, tol=tol, solver=solver,
-        intercept_scaling=intercept_scaling, class_weight=class_weight, witness=True, max_iter=60,
-        loss=loss, penalize_intercept=penalize_intercept,
-    )  # fmt: skip
+    if "sgd" in how["solver"]:
+        how["loss"] = "hinge"
+    how["penalize_intercept"] |= how["solver"] in ("sgd-s", "sgd-m", "block-dcd")
+    streamed = streamed and how["solver"] not in ("dcd", "working-set")
+    data: Any = (lambda: blocks) if streamed else (X, y, weights)
+    fitted = fit(data, C=0.3, class_weight=class_weight, witness=True, max_iter=60, **how)
     report = verify_model(fitted.model, blocks)
     assert len(report) == (1 if n_classes == 2 else n_classes)
     assert sound(report), str(report)
@@ -110,7 +112,7 @@ def test_proofs_are_confirmed_on_another_path(
         assert verification.dual == pytest.approx(certificate.dual, rel=1e-10)
     assert fitted.model.classes.tolist() == np.unique(y).tolist()
     if fitted.met:
-        assert max(v.relative_gap for v in report) <= tol * (1 + 1e-9)
+        assert max(v.relative_gap for v in report) <= how["tol"] * (1 + 1e-9)
 
 
 def objective(found: Model, i: int, X: Any, y: Any, weights: Any) -> float:
@@ -130,13 +132,12 @@ def objective(found: Model, i: int, X: Any, y: Any, weights: Any) -> float:
 @pytest.mark.parametrize(("n_classes", "class_weight"), [(2, None), (3, "balanced")])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("penalize_intercept", [True, False])
-def test_a_stream_and_memory_agree(
+def test_streams_agree(
     n_classes: int, class_weight: Any, loss: str, penalize_intercept: bool
 ) -> None:
     X, y, weights = rows(n_classes)
-    how = {"C": 0.3, "tol": 1e-5, "max_iter": 200, "loss": loss}
-    how |= {"penalize_intercept": penalize_intercept}
-    how |= {"class_weight": class_weight, "intercept_scaling": 0.7}
+    how: dict[str, Any] = {"loss": loss, "penalize_intercept": penalize_intercept, "C": 0.3}
+    how |= {"tol": 1e-5, "max_iter": 200, "class_weight": class_weight, "intercept_scaling": 0.7}
     one = fit((X, y, weights), **how)
     blocks = cut(X, y, weights, 4)
     other = fit_stream(lambda: blocks, **how)
@@ -144,10 +145,8 @@ def test_a_stream_and_memory_agree(
     assert all(certificate.met for certificate in other.certificates)
     assert one.model.fingerprint == other.fingerprint
     np.testing.assert_allclose(one.model.class_weight, other.class_weight, rtol=1e-12)
-    assert (other.parameters["loss"], other.parameters["penalize_intercept"]) == (
-        loss,
-        penalize_intercept,
-    )
+    assert other.parameters["loss"] == loss
+    assert other.parameters["penalize_intercept"] == penalize_intercept
     for i, (a, b) in enumerate(zip(one.model.certificates, other.certificates, strict=True)):
         assert a.dual - a.dual_rounding <= b.primal + b.primal_rounding
         assert b.dual - b.dual_rounding <= a.primal + a.primal_rounding
@@ -161,10 +160,8 @@ def test_too_many_columns_for_a_stream(penalize: bool) -> None:
     X = sp.random(60, 5001, density=0.01, format="csr", random_state=0)
     blocks = [(X, np.arange(60) % 2)]
     how: dict[str, Any] = {"penalize_intercept": penalize, "tol": 0.5}
-    with pytest.raises(
-        ValueError,
-        match=r"Use 'block-dcd'.* raise max_size: solver=SmoothedNewton\(max_size=5002\)",
-    ):
+    message = r"Use 'block-dcd'.* raise max_size: solver=SmoothedNewton\(max_size=5002\)"
+    with pytest.raises(ValueError, match=message):
         fit_stream(lambda: blocks, **how, solver="newton")
     assert fit_stream(lambda: blocks, **how).parameters["solver"] == "block-dcd"
 
@@ -185,11 +182,9 @@ def test_a_witness_has_as_many_bits_as_it_needs() -> None:
     X, y, _ = rows(n=2000)
     found = []
     for tol in (0.1, 1e-14):
-        witness = fit(
-            (X, y), C=1e-3, tol=tol, witness=True, solver="newton", max_iter=100
-        ).model.witness
-        assert isinstance(witness, Witness)
-        found.append(witness.bits)
+        fitted = fit((X, y), C=1e-3, tol=tol, witness=True, solver="newton", max_iter=100)
+        assert isinstance(fitted.model.witness, Witness)
+        found.append(fitted.model.witness.bits)
     assert found == [8, 16]
 
 
@@ -199,9 +194,8 @@ def test_a_proof_at_high_accuracy_is_confirmed(solver: str) -> None:
     X, y, _ = rows(n=2000)
     for scale in (1e-3, 1.0, 1e3):
         blocks = cut(X * scale, y, None, 3)
-        fitted = fit(
-            partial(iter, blocks), C=1.0, tol=1e-12, witness=True, solver=solver, max_iter=60
-        )
+        how: dict[str, Any] = {"tol": 1e-12, "witness": True, "max_iter": 60}
+        fitted = fit(partial(iter, blocks), solver=solver, **how)
         assert sound(verify_model(fitted.model, blocks))
 
 
@@ -226,9 +220,7 @@ def test_who_has_no_dual_point_has_no_witness() -> None:
         ({}, {"intercept_scaling": -1.0}, "intercept_scaling"),
     ],
 )
-def test_what_cannot_be_trained(
-    data: dict[str, Any], settings: dict[str, Any], message: str
-) -> None:
+def test_what_is_refused(data: dict[str, Any], settings: dict[str, Any], message: str) -> None:
     X, y, weights = rows()
     blocks = cut(**{"X": X, "y": y, "weights": weights} | data, n_blocks=2)
     with pytest.raises(ValueError, match=message):
@@ -262,3 +254,43 @@ def test_measurements_are_no_labels() -> None:
     with pytest.raises(ValueError, match="measurements, not classes"):
         fit_stream([(X, y)])
     assert fit_stream([(X, np.where(y > 0, 0.5, 1.5))]).classes.tolist() == [0.5, 1.5]
+
+
+def test_a_witness_too_coarse_for_the_target(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 32 bits, that takes a target near the limit of double precision."""
+    monkeypatch.setattr("certsvm.fitting.fit_model._BITS", (8,))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5))
+    y = X[:, 0] + rng.standard_normal(200) > 0.0
+    source = MemorySource(X, y, intercept_scaling=1.0)
+    kept: Any = {"keep_alpha": True, "keep_vector": True}
+    settings = settings_of(solver="newton", tol=1e-8, penalize_intercept=False, **kept)
+    (fine,) = fit_classes(source, settings)
+    (coarse,) = fit_classes(source, settings, finish=witnessed)
+    assert fine.certificate.met
+    assert fine.reason == TARGET_MET
+    assert not coarse.certificate.met
+    assert coarse.reason == NOT_KEPT
+    assert coarse.vector is None
+
+
+def test_an_interrupt_never_parts_a_witness_from_its_certificate() -> None:
+    """Ctrl-C at every line that runs while the witness is made."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = X[:, 0] + rng.standard_normal(60) > 0.0
+    source, settings = MemorySource(X, y), settings_of(C=0.1, solver="dcd", seed=0)
+    verdicts, pressed = list[str](), True
+    making = ("needs_alpha", "witnessed", "proof", "joined")
+    while pressed:
+        try:
+            with ctrl_c_at(len(verdicts), *making) as at:
+                fit = fit_model(source, settings, witness=True)
+            pressed = bool(at)
+            verdicts.append(verify_model(fit.model, [(X, y)]).verdict)
+        except KeyboardInterrupt:
+            # Outside of the training, nothing is returned.
+            verdicts.append("none")
+    assert set(verdicts) == {"none", "half confirmed", "confirmed"}

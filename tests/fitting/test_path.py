@@ -1,7 +1,5 @@
 """The path of solutions over C."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -54,13 +52,11 @@ def test_every_C_has_a_model_of_the_accuracy(case: Case, solver: str, share: flo
         if len(labels) == 1:
             return
     case = case._replace(labels=labels)
-    if case.weights is not None and not (
-        (case.weights * (labels > 0)).any() and (case.weights * (labels < 0)).any()
-    ):
+    signed = labels * case.row_weights()
+    if not signed.min() < 0 < signed.max():
         case = case._replace(weights=None)
-    source = MemorySource(
-        case.matrix(), labels, case.weights, intercept_scaling=case.intercept_scaling
-    )
+    rho = case.intercept_scaling
+    source = MemorySource(case.matrix(), labels, case.weights, intercept_scaling=rho)
     tol, low, high = 0.05, 0.01, 50.0
     kind = {"loss": case.loss, "penalize_intercept": case.penalize_intercept}
     trace = trace_path(source, kept(tol, solver=solver, max_iter=5000, **kind), (low, high))

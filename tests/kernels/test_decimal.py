@@ -1,7 +1,5 @@
 """Decimal numbers against Python's float."""
 
-from __future__ import annotations
-
 import math
 import struct
 from fractions import Fraction
@@ -11,34 +9,25 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from certsvm.kernels.decimal import (
-    MALFORMED,
-    PADDING,
-    SETTLED,
-    TOO_LARGE,
-    UNSETTLED,
-    decimal_tables,
-    read_number,
-    read_short_number,
-)
+from certsvm.kernels import decimal
 from tests.files.libsvm_reference import nearest_float32
 
 
 def text_of(number: str) -> np.ndarray:
-    return np.frombuffer(number.encode() + b"\n" * PADDING, dtype=np.uint8)
+    return np.frombuffer(number.encode() + b"\n" * decimal.PADDING, dtype=np.uint8)
 
 
 def check(number: str, *, settled: bool = False) -> int:
     """Compare with Python's float; return the status."""
-    value, end, status = read_number(text_of(number), 0, decimal_tables())
+    value, end, status = decimal.read_number(text_of(number), 0, decimal.decimal_tables())
     expected = float(number)
     assert end == len(number)
-    if status == TOO_LARGE:
+    if status == decimal.TOO_LARGE:
         assert math.isinf(expected), number
-    elif status == SETTLED:
+    elif status == decimal.SETTLED:
         assert struct.pack("d", value) == struct.pack("d", expected), number
     else:
-        assert status == UNSETTLED
+        assert status == decimal.UNSETTLED
         assert not settled, number
     return int(status)
 
@@ -50,7 +39,7 @@ digit_strings = st.text("0123456789", min_size=1, max_size=40)
 
 
 def test_the_table_holds_the_powers_of_ten_rounded_down() -> None:
-    powers = decimal_tables().powers
+    powers = decimal.decimal_tables().powers
     for q, (high, low) in zip(range(-342, 309), powers.tolist(), strict=True):
         exponent = (217706 * q) >> 16
         power = Fraction(10) ** q
@@ -101,7 +90,7 @@ def test_integers_that_doubles_skip(m: int, e: int) -> None:
 def test_short_numbers(m: int, places: int, sign: str) -> None:
     digits = str(m).zfill(places + 1)
     number = sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
-    value, end = read_short_number(text_of(number), 0, decimal_tables())
+    value, end = decimal.read_short_number(text_of(number), 0, decimal.decimal_tables())
     if end >= 0:
         assert end == len(number)
         assert struct.pack("d", value) == struct.pack("d", float(number))
@@ -112,27 +101,27 @@ def test_short_numbers(m: int, places: int, sign: str) -> None:
 
 @pytest.mark.parametrize("number", ["", "-", ".", "+.", ".e5", "e5", "1e", "1e+", "nan", "inf"])
 def test_what_is_no_number(number: str) -> None:
-    assert read_number(text_of(number), 0, decimal_tables())[2] == MALFORMED
+    assert decimal.read_number(text_of(number), 0, decimal.decimal_tables())[2] == decimal.MALFORMED
     if "e" not in number:
-        assert read_short_number(text_of(number), 0, decimal_tables())[1] == -1
+        assert decimal.read_short_number(text_of(number), 0, decimal.decimal_tables())[1] == -1
 
 
 @pytest.mark.parametrize(
     ("number", "status"),
     [
-        ("1e309", TOO_LARGE),
-        ("1e999999999999999999999999", TOO_LARGE),
-        ("0e999999999999999999999999", SETTLED),
-        ("1e-999999999999999999999999", SETTLED),
-        ("0." + "0" * 3000 + "1e3001", SETTLED),
-        ("1" + "0" * 3000 + "e-3000", UNSETTLED),
-        ("1.7976931348623157e308", SETTLED),
-        ("1.7976931348623159e308", TOO_LARGE),
-        ("5e-324", SETTLED),
-        ("-0", SETTLED),
-        ("9007199254740993", SETTLED),
-        ("9007199254740995", SETTLED),
-        ("9007199254740993.000000000000000001", UNSETTLED),
+        ("1e309", decimal.TOO_LARGE),
+        ("1e999999999999999999999999", decimal.TOO_LARGE),
+        ("0e999999999999999999999999", decimal.SETTLED),
+        ("1e-999999999999999999999999", decimal.SETTLED),
+        ("0." + "0" * 3000 + "1e3001", decimal.SETTLED),
+        ("1" + "0" * 3000 + "e-3000", decimal.UNSETTLED),
+        ("1.7976931348623157e308", decimal.SETTLED),
+        ("1.7976931348623159e308", decimal.TOO_LARGE),
+        ("5e-324", decimal.SETTLED),
+        ("-0", decimal.SETTLED),
+        ("9007199254740993", decimal.SETTLED),
+        ("9007199254740995", decimal.SETTLED),
+        ("9007199254740993.000000000000000001", decimal.UNSETTLED),
     ],
 )
 def test_extremes(number: str, status: int) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm import Problem, Rows
 from certsvm.kernels.losses import (
     HINGE,
     LOSSES,
@@ -19,8 +20,6 @@ from certsvm.kernels.losses import (
     response,
     steepness,
 )
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 
 margins = st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-20, 20))
 sizes = st.sampled_from([0.01, 0.5, 1.0, 3.0, 40.0])

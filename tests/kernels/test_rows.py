@@ -1,8 +1,29 @@
+"""Kernels on rows: sums and products, and where nothing that is compiled can be cached."""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import certsvm
+from certsvm.kernels import objective
 from certsvm.kernels.jit import kernel
+from certsvm.kernels.losses import HINGE
 from certsvm.kernels.rows import CsrRows, RowArrays, Vector, dot
+
+
+@pytest.mark.parametrize("bad", [math.nan, -math.inf])
+def test_a_product_that_is_no_number_is_not_lost(bad: float) -> None:
+    sums, masses = np.zeros((2, 1))
+    args = np.array([2.0, bad]), np.ones(2), np.array([0, 2]), 0, 1, 0.0, np.ones(2), sums, masses
+    objective.loss_sums(HINGE, *args)
+    assert not math.isfinite(sums[0])
+    assert masses[0] == 1.0
 
 
 @kernel
@@ -38,3 +59,29 @@ def test_positions_beyond_2_to_the_31(tmp_path, index_type) -> None:  # type: ig
     out = np.empty(2)
     all_dots(rows, np.array([1.0, 10.0, 100.0]), out)
     assert out.tolist() == [1.0, 230.0]
+
+
+def test_it_works_where_nothing_can_be_cached(tmp_path: Path) -> None:
+    """A container without a home and with a read-only installation, say."""
+    package = tmp_path / "certsvm"
+    shutil.copytree(
+        Path(certsvm.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    # A file where the folder would go: not even root can make it then.
+    for folder in (package, *(path for path in package.rglob("*") if path.is_dir())):
+        (folder / "__pycache__").touch()
+    code = (
+        "import numpy as np; from certsvm.problem.rows import Rows;"
+        "print(Rows(np.eye(2)).squared_norms)"
+    )
+    environment = os.environ | {
+        "HOME": os.devnull,
+        "XDG_CACHE_HOME": os.devnull,
+        "PYTHONPATH": str(tmp_path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    del environment["NUMBA_CACHE_DIR"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "[1. 1.]", done.stderr

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from certsvm import Problem, Rows, train
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.losses import LOSSES, Loss, box_end
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import Auto, Newton, WorkingSet, auto
 from certsvm.solvers.auto import is_small, newton_cost
 from certsvm.solvers.small import solved
-from certsvm.training.loop import train
 
 
 def noisy(C: float, rows: int = 20_000, columns: int = 10) -> Problem:

@@ -1,17 +1,13 @@
 """What solvers have in common: names, parameters, starts and precision."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
+from certsvm import Problem, Rows, train
 from certsvm.solvers import DCD, SOLVERS, SGDs, Start, SvmSgd, make_solver
-from certsvm.training.loop import train
 
 
 @pytest.mark.parametrize("name", SOLVERS)

@@ -1,7 +1,5 @@
 """Every solver that certifies: its bounds are true, pass after pass."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 
@@ -10,10 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certsvm.certificates.certificate import Certificate
+from certsvm import Certificate, Problem, Rows, train
 from certsvm.kernels.losses import LOSSES
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, MPU, OCAS, SOLVERS, Auto, BlockDCD, SGDm, SGDs, SVMperf
 from certsvm.solvers.auto import AutoRun
 from certsvm.solvers.base import Options, Solver, Start
@@ -21,11 +17,10 @@ from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.published.cutting_planes import CuttingPlaneRun
 from certsvm.solvers.smoothed_newton import SmoothedNewton, SmoothedNewtonRun
 from certsvm.solvers.working_set import WorkingSet
-from certsvm.training.loop import train
 from certsvm.training.settings import Result
 from tests import problems
-from tests.exact import exact_optimum
-from tests.problems import Case, cases, exact, exact_objective, optimum, require_proof, streamed
+from tests.exact import known_optimum
+from tests.problems import Case, cases, exact, exact_dot, exact_objective, require_proof, streamed
 
 Cases = st.SearchStrategy[Case]
 
@@ -39,7 +34,12 @@ CERTIFYING: list[Solver] = [
     WorkingSet(omega=1.0, shuffled=True),
     BlockDCD(sweeps=1, visits=2.5, cache=0.5),
 ]
-certifying = pytest.mark.parametrize("solver", CERTIFYING, ids=lambda solver: solver.label)
+
+
+def of(solvers: list[Solver]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("solver", solvers, ids=lambda solver: solver.label)
+
+
 seeds = st.integers(0, 2**32 - 1)
 # Problems with the squared hinge, or a free intercept, or both.
 others = cases(losses=("hinge", "squared_hinge"), free_intercepts=True).filter(
@@ -59,10 +59,8 @@ on_all_problems = pytest.mark.parametrize(
 def bounds(case: Case) -> tuple[float | Fraction, float | Fraction]:
     """Bounds on J_opt by another method."""
     if not case.free_intercept:
-        return optimum(case)
-    found = exact_optimum(case)
-    assume(found is not None)
-    assert found is not None
+        return problems.optimum(case)
+    found = known_optimum(case)
     value = exact_objective(case, found.w)
     assert value == problems.exact_dual(case, found.alpha)
     return value, value
@@ -106,7 +104,7 @@ def test_bounds_are_true_and_those_of_the_answer(
 
 @on_all_problems
 @given(data=st.data(), seed=seeds, size=st.floats(0, 1e3))
-def test_any_start_is_certified_truly(
+def test_any_start(
     solver: Solver, problems: Cases, data: st.DataObject, seed: int, size: float
 ) -> None:
     case, rng = data.draw(problems), np.random.default_rng(seed)
@@ -120,33 +118,25 @@ def test_any_start_is_certified_truly(
         require_proof(case, result)
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [Auto(), Newton(), SmoothedNewton(), BlockDCD(), BlockDCD(cache=0.4)],
-    ids=lambda s: s.label,
-)
-@given(data=st.data(), seed=seeds, passes=st.integers(1, 20), rows_at_once=st.integers(1, 10))
-def test_streams(
-    solver: Solver, data: st.DataObject, seed: int, passes: int, rows_at_once: int
-) -> None:
+@of([Auto(), Newton(), SmoothedNewton(), BlockDCD(), BlockDCD(cache=0.4)])
+@given(data=st.data(), seed=seeds, passes=st.integers(1, 20), block=st.integers(1, 10))
+def test_streams(solver: Solver, data: st.DataObject, seed: int, passes: int, block: int) -> None:
     case = data.draw(others if solver.frees_intercept else cases(losses=tuple(LOSSES)))
     assume(case.labels.min() < case.labels.max())
-    problem = streamed(case, rows_at_once)
+    problem = streamed(case, block)
     result = train(problem, solver, tol=0.0, max_iter=passes, seed=seed, keep_alpha=True)
     require_true(result.certificate, case)
     require_proof(case, result)
     require_answer(case, result)
 
 
-@pytest.mark.parametrize(
-    "solver", [DCD(), BlockDCD(), MPU(delta=1e-6), SGDs(), SGDm()], ids=lambda s: s.label
-)
+@of([DCD(), BlockDCD(), MPU(delta=1e-6), SGDs(), SGDm()])
 @pytest.mark.parametrize("seed", range(4))
 def test_long_runs_drift_within_their_allowance(solver: Solver, seed: int) -> None:
     """Thousands of updates: what rounding did to w is covered by what is allowed for it."""
     rng = np.random.default_rng(seed)
-    case = Case(rng.standard_normal((12, 3)), rng.choice([-1.0, 1.0], 12), rng.random(12) + 0.1,
-                1.7, 0.3, "dense-float64-int32")  # fmt: skip
+    X, labels = rng.standard_normal((12, 3)), rng.choice([-1.0, 1.0], 12)
+    case = Case(X, labels, rng.random(12) + 0.1, 1.7, 0.3)
     run = solver.start(case.problem(), Options(rng, target=0.0, keep_alpha=True))
     for passes in range(2000):
         run.epoch()
@@ -154,16 +144,14 @@ def test_long_runs_drift_within_their_allowance(solver: Solver, seed: int) -> No
             point = run.dual()
             assert point is not None
             assert point.alpha is not None
-            alpha = [Fraction(float(a)) for a in point.alpha()]
-            patterns = [[Fraction(float(v)) for v in row] for row in case.patterns()]
-            for j, value in enumerate(point.w):
-                exact = sum((a * y[j] for a, y in zip(alpha, patterns, strict=True)), Fraction(0))
+            for value, column in zip(point.w, case.patterns().T, strict=True):
+                expected = exact_dot(point.alpha(), column)
                 # alpha itself was rounded once more, where it is made from counts.
-                allowed = Fraction(point.w_rounding) + Fraction(1, 10**15) * abs(exact)
-                assert abs(Fraction(float(value)) - exact) <= allowed
+                allowed = exact(point.w_rounding) + abs(expected) / 10**15
+                assert abs(exact(value) - expected) <= allowed
 
 
-@certifying
+@of(CERTIFYING)
 @given(case=cases(), seed=seeds)
 def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) -> None:
     run = solver.start(case.problem(), Options(np.random.default_rng(seed), keep_alpha=True))
@@ -198,13 +186,11 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
     + [(s, "squared_hinge", free) for s in CERTIFYING if s.frees_intercept for free in (0, 1)],
     ids=lambda value: getattr(value, "label", value),
 )
-def test_bounds_at_extreme_scales(
-    solver: Solver, loss: str, free_intercept: bool, scale: float
-) -> None:
+def test_extreme_scales(solver: Solver, loss: str, free_intercept: bool, scale: float) -> None:
     """Rows near the ends of the range: the scale of a dual point may be tiny."""
-    case = Case(np.array([[scale], [-scale]]), np.array([1.0, -1.0]), None, 1e5,
-                float(free_intercept), "dense-float64-int32", loss,
-                penalize_intercept=not free_intercept)  # fmt: skip
+    X, labels = np.array([[scale], [-scale]]), np.array([1.0, -1.0])
+    case = Case(X, labels, C=1e5, intercept_scaling=float(free_intercept), loss=loss)
+    case = case._replace(penalize_intercept=not free_intercept)
     # By symmetry the intercept is zero: the least of w^2 / 2 + 2 C loss(w scale).
     square = Fraction(scale) ** 2
     least = min(1 / (2 * square), Fraction(2 * 10**5))
@@ -220,9 +206,7 @@ def test_bounds_at_extreme_scales(
     assert Fraction(certificate.primal) + Fraction(certificate.primal_rounding) >= least
 
 
-@pytest.mark.parametrize(
-    "solver", [DCD(), WorkingSet(), MPU(), OCAS(), SVMperf()], ids=lambda s: s.label
-)
+@of([DCD(), WorkingSet(), MPU(), OCAS(), SVMperf()])
 def test_dual_methods_reach_high_accuracy(solver: Solver) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 8))

@@ -1,7 +1,5 @@
 """Every solver that proves nothing: it converges, and nothing overflows."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -9,12 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certsvm import Problem, Rows, train
 from certsvm.certificates.certificate import PRIMAL_ONLY
 from certsvm.certificates.primal import primal_bound
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import DCD, NORMA, SGDQN, SOLVERS, Options, Pegasos, SGDr, Solver, SvmSgd
-from certsvm.training.loop import train
 from tests.problems import Case, cases, noisy
 
 PRIMAL: list[Solver] = [

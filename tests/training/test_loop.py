@@ -1,5 +1,3 @@
-import itertools
-import sys
 import threading
 import time
 import warnings
@@ -11,19 +9,17 @@ import pytest
 import scipy.sparse as sp
 
 import certsvm.problem.rows as part_module
-from certsvm import LinearSVC
+from certsvm import History, LinearSVC, Rows, train
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.streams import BlockStream
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem, StreamedProblem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import SGDm, SGDs, WorkingSet, make_solver
 from certsvm.training import loop
 from certsvm.training import settings as training
-from certsvm.training.history import History
-from certsvm.training.loop import train
 from certsvm.training.settings import Progress
+from tests.interrupts import ctrl_c_at
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +66,7 @@ def long_stream(during: Callable[[], None]) -> tuple[StreamedProblem, list[int]]
 
 @pytest.mark.parametrize("solver", ["sgd-s", "sgd-m", "smoothed-newton"])
 @pytest.mark.parametrize("reason", [training.OUT_OF_TIME, training.INTERRUPTED])
-def test_a_long_pass_is_cut_short(
-    monkeypatch: pytest.MonkeyPatch, solver: str, reason: str
-) -> None:
+def test_a_long_pass_is_ended(monkeypatch: pytest.MonkeyPatch, solver: str, reason: str) -> None:
     """And what was proved before it remains, whatever the pass has done to the solver's state."""
     clock, stop = [0.0], threading.Event()
     seen: list[Progress] = []
@@ -194,35 +188,18 @@ def test_half_a_pass_does_not_enter_the_certificate(problem: Problem) -> None:
     assert cut.passes == 5
 
 
-def test_an_interrupt_while_the_first_pass_is_recorded_is_raised_or_gives_a_result(
-    problem: Problem,
-) -> None:
+def test_an_interrupt_while_the_first_pass_is_recorded(problem: Problem) -> None:
     """Ctrl-C at every line that runs between the first pass and its record."""
-    before, passes = sys.gettrace(), list[int]()
-    interrupted = True
-    while interrupted:
-        interrupted, lines = False, itertools.count()
-
-        def interrupt(
-            frame: Any, event: str, _: Any, lines: Any = lines, last: int = len(passes)
-        ) -> Any:
-            nonlocal interrupted
-            if frame.f_code.co_name not in ("end_pass", "_record"):
-                return None
-            if event == "line" and not interrupted and next(lines) == last:
-                interrupted = True
-                raise KeyboardInterrupt
-            return interrupt
-
-        sys.settrace(interrupt)
+    passes, pressed = list[int](), True
+    while pressed:
         try:
-            result = train(problem, SGDs(), tol=0.0, max_iter=1, seed=0)
+            with ctrl_c_at(len(passes), "end_pass", "_record") as at:
+                result = train(problem, SGDs(), tol=0.0, max_iter=1, seed=0)
+            pressed = bool(at)
             assert result.passes == len(result.history)
             passes.append(result.passes)
         except KeyboardInterrupt:
             passes.append(0)
-        finally:
-            sys.settrace(before)
     assert set(passes) == {0, 1}
 
 

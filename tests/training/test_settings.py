@@ -1,7 +1,5 @@
 """Settings that make no sense, and checkpoints: runs go on from them and believe nothing."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
@@ -13,17 +11,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certsvm.certificates.certificate import Certificate
+from certsvm import Certificate, Rows, train
 from certsvm.files.container import read_container, write_container
 from certsvm.files.streams import BlockStream
 from certsvm.kernels.losses import SQUARED_HINGE
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem, StreamedProblem
-from certsvm.problem.rows import Rows
 from certsvm.solvers import SOLVERS, SGDs, Solver, make_solver
 from certsvm.solvers import auto as auto_module
 from certsvm.training import settings
-from certsvm.training.loop import train
 from certsvm.training.settings import (
     KIND,
     OUT_OF_PASSES,
@@ -135,9 +131,7 @@ def requires_no_worse(problem: Any, solver: Solver, path: Path) -> None:
         *((name, case) for name in ("auto", "dcd", "smoothed-newton") for case in OBJECTIVES),
     ],
 )
-def test_any_solver_goes_on_with_the_bounds_that_it_had(
-    name: str, objective: dict[str, Any], tmp_path: Path
-) -> None:
+def test_any_solver_goes_on(name: str, objective: dict[str, Any], tmp_path: Path) -> None:
     solver: Any = make_solver(name)
     if name == "smoothed-newton" and objective:
         # A sample would leave too few passes to interrupt.
@@ -146,9 +140,7 @@ def test_any_solver_goes_on_with_the_bounds_that_it_had(
 
 
 @pytest.mark.parametrize("objective", [{}, *OBJECTIVES])
-def test_a_stream_goes_on_without_a_number_for_each_row(
-    objective: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_stream_goes_on_without_alpha(objective: dict[str, Any], tmp_path: Path) -> None:
     requires_no_worse(problem_on_stream(**objective), make_solver("newton"), tmp_path / "run")
     assert read_container(tmp_path / "run", KIND).arrays.keys() == {"w", "best_w", "numbers"}
 
@@ -228,9 +220,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in WRONG.items() for value in values]
-)
+@pytest.mark.parametrize(("name", "value"), [(name, v) for name in WRONG for v in WRONG[name]])
 def test_what_does_not_fit_is_refused(name: str, value: Any, tmp_path: Path) -> None:
     problem, path = problem_in_memory(), tmp_path / "run"
     train(problem, make_solver("dcd"), max_iter=2, tol=0.0, checkpoint=Checkpoint(path))
@@ -285,10 +275,8 @@ def test_a_forged_checkpoint_costs_time_not_truth(name: str, stream: bool, tmp_p
         train(problem, solver, max_iter=3, tol=0.0, checkpoint=Checkpoint(path))
         for field, value in forged.items():
             change(path, field, value)
-        for max_iter in (1, 5):
-            result = train(
-                problem, solver, max_iter=max_iter, tol=1e-3, checkpoint=Checkpoint(path)
-            )
+        for n in (1, 5):
+            result = train(problem, solver, max_iter=n, tol=1e-3, checkpoint=Checkpoint(path))
             claim = result.certificate
             assert claim.dual - claim.dual_rounding <= optimum().primal, forged
             assert claim.primal + claim.primal_rounding >= optimum().dual, forged

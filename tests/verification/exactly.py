@@ -3,8 +3,6 @@
 python -m tests.verification.exactly --count 10000
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import time
@@ -21,13 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certsvm import LinearSVC, Model, fit_path, fit_stream, verify, verify_model
-from certsvm.verification.verify import (
-    CONFIRMED,
-    HALF_CONFIRMED,
-    REFUTED,
-    UNDECIDED,
-    VerificationReport,
-)
+from certsvm.verification.verify import CONFIRMED, HALF_CONFIRMED, REFUTED, UNDECIDED
 
 Rng = np.random.Generator
 Block = tuple[Any, Any, Any]
@@ -95,13 +87,12 @@ def certified(seed: int) -> Iterator[tuple[str, Any, list[Block]]]:
         yield "fit_stream", stored(model), parts
     if rng.random() < 0.1 and len(set(y.tolist())) == 2:
         C = about.pop("C")
-        path = fit_path(
-            LinearSVC(store_dual=True, **about), X, y, C_range=(C, 30.0 * C), sample_weight=weights
-        )
+        clf = LinearSVC(store_dual=True, **about)
+        path = fit_path(clf, X, y, C_range=(C, 30.0 * C), sample_weight=weights)
         yield "fit_path", path.model(C * 30.0 ** rng.random()), [(X, y, weights)]
 
 
-def report_of(made: Any, blocks: list[Block], *, exact: bool) -> VerificationReport:
+def report_of(made: Any, blocks: list[Block], *, exact: bool) -> Any:
     if isinstance(made, Model):
         return verify_model(made, blocks, exact=exact)
     return verify(made, *blocks[0], exact=exact)
@@ -160,9 +151,8 @@ def check(seed: int, counts: Counter[str]) -> list[str]:
             honest = HALF_CONFIRMED if v.L is None else CONFIRMED
             expect(v.verdict == honest, f"{v.verdict}, with {v.claimed!r}")
             expect(by_intervals.verdict in (honest, UNDECIDED), f"intervals: {by_intervals}")
-            for name, allowance in (
-                ("J - primal", v.claimed.primal_rounding), ("dual - L", v.claimed.dual_rounding)
-            ):  # fmt: skip
+            allowances = v.claimed.primal_rounding, v.claimed.dual_rounding
+            for name, allowance in zip(("J - primal", "dual - L"), allowances, strict=True):
                 if v.exact[name] is not None and allowance > 0.0:
                     share = math.ceil(1000 * v.exact[name] / Fraction(allowance))
                     key = f"{way}: per mille of the allowance, {name}"

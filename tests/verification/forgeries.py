@@ -3,8 +3,6 @@
 python -m tests.verification.forgeries --count 100000
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import math
@@ -24,16 +22,7 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.files import Witness
-from certsvm.verification.verify import (
-    CONFIRMED,
-    HALF_CONFIRMED,
-    REFUTED,
-    UNDECIDED,
-    Verification,
-    VerificationReport,
-    verify,
-    verify_model,
-)
+from certsvm.verification import verify
 
 Array = NDArray[np.float64]
 ERROR = "error"
@@ -88,7 +77,7 @@ class Case:
     def matrix(self) -> Any:
         return sp.csr_matrix(self.X) if self.form == "csr" else self.X.astype(self.form)
 
-    def verified(self, *, exact: bool = False) -> VerificationReport:
+    def verified(self, *, exact: bool = False) -> verify.VerificationReport:
         """The report of ``verify`` or, with a witness, of ``verify_model``."""
         classes, X = np.arange(self.class_weight.size), self.matrix()
         if self.witness is None:
@@ -98,7 +87,7 @@ class Case:
             )  # fmt: skip
             if self.alphas is not None:
                 clf.dual_coef_ = self.alphas
-            return verify(clf, X, self.labels, self.weights, exact=exact)
+            return verify.verify(clf, X, self.labels, self.weights, exact=exact)
         model = SimpleNamespace(
             coef=self.coef, intercept=self.intercept, classes=classes,
             class_weight=self.class_weight, certificates=self.claims, witness=self.witness,
@@ -109,7 +98,7 @@ class Case:
             (X[a:b], self.labels[a:b], None if self.weights is None else self.weights[a:b])
             for a, b in itertools.pairwise(edges)
         ]
-        return verify_model(model, blocks, exact=exact)
+        return verify.verify_model(model, blocks, exact=exact)
 
 
 # What is true.
@@ -182,9 +171,7 @@ def alpha_in_box(case: Case, i: int) -> list[Fraction] | None:
 
 def combination(case: Case, i: int, alpha: list[Fraction]) -> list[Fraction]:
     columns = zip(*patterns(case, i), strict=True)
-    return [
-        sum((a * y for a, y in zip(alpha, column, strict=True)), Fraction(0)) for column in columns
-    ]
+    return [sum((a * y for a, y in zip(alpha, x, strict=True)), Fraction(0)) for x in columns]
 
 
 def exact_dual(case: Case, i: int, alpha: list[Fraction], w: list[Fraction]) -> Fraction:
@@ -199,12 +186,12 @@ def exact_penalty(case: Case, i: int, alpha: list[Fraction]) -> Fraction:
     return sum((a * a / (4 * Fraction(case.C) * s) for a, s in pairs if a), Fraction(0))
 
 
-def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
+def falsehoods(case: Case, i: int, v: verify.Verification) -> list[str]:
     """What is wrong with a verdict."""
     c, found = v.claimed, []
     numbers = (c.primal, c.dual, c.primal_rounding, c.dual_rounding)
     if not (all(map(math.isfinite, numbers)) and min(numbers[2:]) >= 0):
-        return [] if v.verdict == REFUTED else [f"{v.verdict}: {c}"]
+        return [] if v.verdict == verify.REFUTED else [f"{v.verdict}: {c}"]
     primal, dual, up, down = map(Fraction, numbers)
     w, half = weight_vector(case, i), v.L is None
     J = None if w is None else exact_primal(case, i, w)
@@ -228,11 +215,11 @@ def falsehoods(case: Case, i: int, v: Verification) -> list[str]:
             zero = [Fraction(0)] * len(w_alpha)
             others = [exact_primal(case, i, point) for point in (zero, w_alpha)]
             contradicted = contradicted or dual - down > min(others)
-    if v.verdict in (CONFIRMED, HALF_CONFIRMED) and contradicted:
+    if v.verdict in (verify.CONFIRMED, verify.HALF_CONFIRMED) and contradicted:
         found.append(f"{v.verdict}, but false")
-    if v.verdict == REFUTED and not contradicted:
+    if v.verdict == verify.REFUTED and not contradicted:
         found.append("refuted, but true")
-    if (v.verdict == CONFIRMED and half) or (v.verdict == HALF_CONFIRMED and not half):
+    if v.verdict == (verify.CONFIRMED if half else verify.HALF_CONFIRMED):
         found.append(f"{v.verdict} is the wrong half")
     return found
 
@@ -485,9 +472,8 @@ def forge_unbalanced(r: random.Random) -> Case:
     """L of an alpha that is not balanced, for a free intercept, claimed as a bound."""
     case = honest(r)
     case.free, case.rho, case.witness = True, case.rho or 1.0, None
-    case.claims = [
-        replace(c, intercept_scaling=case.rho, penalize_intercept=False) for c in case.claims
-    ]
+    kind: Any = {"intercept_scaling": case.rho, "penalize_intercept": False}
+    case.claims = [replace(claimed, **kind) for claimed in case.claims]
     with np.errstate(over="ignore"):
         case.alphas = case.C * case.weights_of_problems()
     naive_claims(case, r)
@@ -517,18 +503,13 @@ def forge_outside(r: random.Random) -> Case:
 
 
 KINDS: dict[str, Callable[[random.Random], Case]] = {
-    "honest": honest,
-    "absorbed": forge_absorbed,
-    "extreme": forge_extreme,
-    "perturbed": forge_perturbed,
-    "not a number": forge_not_a_number,
-    "infeasible": forge_infeasible,
-    "other data": forge_other_data,
-    "other problem": forge_other_problem,
-    "unbalanced": forge_unbalanced,
-    "truncated": forge_truncated,
-    "outside": forge_outside,
-}
+    forge.__name__.removeprefix("forge_").replace("_", " "): forge
+    for forge in (
+        honest, forge_absorbed, forge_extreme, forge_perturbed, forge_not_a_number,
+        forge_infeasible, forge_other_data, forge_other_problem, forge_unbalanced,
+        forge_truncated, forge_outside,
+    )
+}  # fmt: skip
 
 
 def judge(case: Case) -> tuple[str, list[str]]:
@@ -557,7 +538,7 @@ def main() -> None:
         if found:
             raise SystemExit(f"number {k}, {kind}: {found}\n{case}")
         counts[kind][verdict] += 1
-    columns = [CONFIRMED, HALF_CONFIRMED, UNDECIDED, REFUTED, ERROR]
+    columns = [verify.CONFIRMED, verify.HALF_CONFIRMED, verify.UNDECIDED, verify.REFUTED, ERROR]
     print("| forgery | " + " | ".join(columns) + " |\n|" + " --- |" * (len(columns) + 1))
     for kind, of_kind in counts.items():
         print(f"| {kind} | " + " | ".join(str(of_kind[name]) for name in columns) + " |")

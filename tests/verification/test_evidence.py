@@ -1,7 +1,5 @@
 """Fingerprints: as documented, however rows are stored. Witnesses: quantised, and in the box."""
 
-from __future__ import annotations
-
 import pickle
 import struct
 from dataclasses import replace
@@ -154,9 +152,7 @@ fractions = st.sampled_from([0.0, 1.0]) | st.floats(0, 1)
 
 
 @given(st.lists(st.tuples(sizes, fractions), max_size=8), BITS, st.floats(5e-324, 1.0))
-def test_quantised_alphas_stay_in_the_box(
-    entries: list[tuple[float, float]], bits: int, scale: float
-) -> None:
+def test_quantised_alphas(entries: list[tuple[float, float]], bits: int, scale: float) -> None:
     box = np.array([b for b, _ in entries])
     alpha = np.minimum(box, box * np.array([f for _, f in entries]))
     witness = Witness.quantise(alpha, box, bits)
@@ -177,9 +173,7 @@ def test_quantised_alphas_stay_in_the_box(
 
 
 @given(st.lists(st.tuples(st.floats(1e-300, 1e100), st.floats(0, 1e100)), max_size=8), BITS)
-def test_quantised_alphas_without_an_upper_end(
-    entries: list[tuple[float, float]], bits: int
-) -> None:
+def test_quantised_alphas_without_an_end(entries: list[tuple[float, float]], bits: int) -> None:
     box, multiples = np.array([b for b, _ in entries]), np.array([m for _, m in entries])
     alpha = box * multiples
     largest = float((alpha / box).max(initial=1e-300))

@@ -1,9 +1,8 @@
 """The arithmetic of verification, against rational arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,9 +39,7 @@ MODERATE = st.floats(-1e100, 1e100)
 NUMBERS = st.one_of(st.integers(-3, 3).map(float), st.sampled_from([1e16, -1e16, 1e-17]), MODERATE)
 
 
-def vectors(
-    elements: st.SearchStrategy[float], size: int | None = None
-) -> st.SearchStrategy[Array]:
+def vectors(elements: Any, size: int | None = None) -> st.SearchStrategy[Array]:
     shape = st.integers(0, 12) if size is None else size
     return hnp.arrays(np.float64, shape, elements=elements)
 
@@ -59,12 +56,9 @@ def test_the_error_of_a_product(a: float, b: float) -> None:
     assert off == 0 or abs(product[0]) < 2.0**-960
 
 
-SUBNORMAL = st.one_of(
-    st.floats(-(2.0**-1022), 2.0**-1022), st.integers(1023, 1074).map(lambda n: 2.0**-n)
-)
-LARGE = st.one_of(
-    st.floats(1e290, 1.7e308), st.integers(960, 1022).map(lambda n: 2.0**n * (2 - 2.0**-52))
-)
+LEAST = 2.0**-1022
+SUBNORMAL = st.floats(-LEAST, LEAST) | st.integers(1, 52).map(lambda n: LEAST * 2.0**-n)
+LARGE = st.floats(1e290, 1.7e308) | st.integers(960, 1022).map(lambda n: 2.0**n * (2 - 2.0**-52))
 
 
 @given(LARGE, SUBNORMAL)
@@ -139,13 +133,10 @@ def one_row(*values: float) -> RowBlock:
     return RowBlock(np.array(values), np.zeros(n, np.intp), np.arange(n), 1, n)
 
 
-def claim(
-    C: float = 1.0, rho: float = 0.0, *, squared: bool = False, free: bool = False
-) -> Certificate:
-    loss = "squared_hinge" if squared else "hinge"
-    return Certificate(
-        1.0, 1.0, 0.1, C=C, intercept_scaling=rho, loss=loss, penalize_intercept=not free
-    )
+def claim(C: float = 1, rho: float = 0, squared: bool = False, free: bool = False) -> Certificate:
+    objective: Any = {"loss": "squared_hinge" if squared else "hinge", "C": C}
+    objective |= {"penalize_intercept": not free, "intercept_scaling": rho}
+    return Certificate(1.0, 1.0, 0.1, **objective)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +152,7 @@ def test_roundings_of_a_squared_loss_that_add_up(large: float, small: float) -> 
 
 
 @given(st.data(), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, 1.0]))
-def test_intervals_contain_the_exact_values(
-    data: st.DataObject, squared: bool, free: bool, rho: float
-) -> None:
+def test_intervals_of_J_and_L(data: st.DataObject, squared: bool, free: bool, rho: float) -> None:
     """In blocks of one row."""
     n = data.draw(st.integers(1, 6))
     numbers = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3))
@@ -182,10 +171,8 @@ def test_intervals_contain_the_exact_values(
         row, sign, weight = one_row(*X[k]), signs[k : k + 1], weights[k : k + 1]
         J.add(row, sign, weight)
         L.add(row, sign, weight, alpha[k : k + 1])
-    problem = Case(
-        X, signs, weights, C, rho, "dense-float64-int32", "squared_hinge" if squared else "hinge",
-        penalize_intercept=not free,
-    )  # fmt: skip
+    loss = "squared_hinge" if squared else "hinge"
+    problem = Case(X, signs, weights, C, rho, loss=loss, penalize_intercept=not free)
     w = [*map(exact, coef), *([exact(intercept) / exact(rho)] if rho else [])]
     low, high = J.J()
     assert exact(low) <= exact_objective(problem, w) <= exact(high)
@@ -235,24 +222,15 @@ def test_sizes_beyond_the_largest_number_leave_a_sum_open() -> None:
 LARGEST = float(np.finfo(np.float64).max)
 
 
-@given(
-    st.lists(
-        st.one_of(
-            st.sampled_from([LARGEST, -LARGEST, LARGEST / 2, -LARGEST / 3, 1e300, 1.0, -1000.0]),
-            ANY_SIZE,
-        ),
-        min_size=1,
-        max_size=8,
-    )
-)
+huge = st.sampled_from([LARGEST, -LARGEST, LARGEST / 2, -LARGEST / 3, 1e300, 1.0, -1000.0])
+
+
+@given(st.lists(huge | ANY_SIZE, min_size=1, max_size=8))
 def test_sums_near_the_largest_number(terms: list[float]) -> None:
+    n = len(terms)
     with np.errstate(all="ignore"):
-        high, low, error = (
-            float(x[0])
-            for x in grouped_sums(
-                np.array(terms), np.zeros(len(terms)), np.zeros(len(terms), np.intp), 1
-            )
-        )
+        sums = grouped_sums(np.array(terms), np.zeros(n), np.zeros(n, np.intp), 1)
+    high, low, error = (float(x[0]) for x in sums)
     if math.isfinite(high) and math.isfinite(low) and math.isfinite(error):
         true = exact_sum(np.array(terms))
         assert abs(exact(high) + exact(low) - true) <= exact(error)

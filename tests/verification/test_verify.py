@@ -23,43 +23,33 @@ from certsvm.verification.verify import VerificationReport
 
 
 def data(n_classes: int = 2, seed: int = 0) -> tuple[Any, Any]:
-    return make_classification(
-        n_samples=300, n_features=12, n_informative=8, n_classes=n_classes, random_state=seed
-    )
+    return make_classification(300, 12, n_informative=8, n_classes=n_classes, random_state=seed)
+
+
+PARAMETERS = {
+    "C": st.sampled_from([0.01, 1.0]),
+    "solver": st.sampled_from(["sgd-s", "sgd-m", "newton", "working-set"]),
+    "loss": st.sampled_from(["hinge", "squared_hinge"]),
+    "fit_intercept": st.booleans(),
+    "penalize_intercept": st.booleans(),
+    "class_weight": st.sampled_from([None, "balanced", {0: 2.0, 1: 0.5}]),
+}
 
 
 @given(
-    form=st.sampled_from(["dense", "csr", "csc", "float32"]),
-    n_classes=st.sampled_from([2, 4]),
-    solver=st.sampled_from(["sgd-s", "sgd-m", "newton", "working-set"]),
-    loss=st.sampled_from(["hinge", "squared_hinge"]),
-    fit_intercept=st.booleans(),
-    penalize_intercept=st.booleans(),
-    class_weight=st.sampled_from([None, "balanced", {0: 2.0, 1: 0.5}]),
-    weighted=st.booleans(),
-    C=st.sampled_from([0.01, 1.0]),
-)
+    st.sampled_from(["dense", "csr", "csc", "float32"]), st.sampled_from([2, 4]), st.booleans(),
+    st.fixed_dictionaries(PARAMETERS),
+)  # fmt: skip
 def test_true_certificates_are_confirmed(
-    form: str,
-    n_classes: int,
-    solver: str,
-    loss: str,
-    fit_intercept: bool,
-    penalize_intercept: bool,
-    class_weight: Any,
-    weighted: bool,
-    C: float,
+    form: str, n_classes: int, weighted: bool, parameters: dict[str, Any]
 ) -> None:
-    if solver.startswith("sgd"):
-        loss, penalize_intercept = "hinge", True
+    if parameters["solver"].startswith("sgd"):
+        parameters |= {"loss": "hinge", "penalize_intercept": True}
     X, y = data(n_classes)
     X = {"csr": sp.csr_matrix, "csc": sp.csc_array, "float32": np.float32}.get(form, np.asarray)(X)
     weights = np.linspace(0, 2, len(y)) if weighted else None
-    clf = LinearSVC(
-        C, tol=0.05, solver=solver, fit_intercept=fit_intercept, intercept_scaling=2.0,
-        class_weight=class_weight, random_state=0, store_dual=True, max_iter=100, loss=loss,
-        penalize_intercept=penalize_intercept,
-    )  # fmt: skip
+    how: Any = {"tol": 0.05, "random_state": 0, "store_dual": True, "max_iter": 100}
+    clf = LinearSVC(intercept_scaling=2.0, **how, **parameters)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warnings.warn", lambda *a, **k: None)
         clf.fit(X, y, sample_weight=weights)
@@ -70,8 +60,8 @@ def test_true_certificates_are_confirmed(
     for verification, certificate in zip(report, clf.certificates_, strict=True):
         gap = pytest.approx(certificate.relative_gap, rel=1e-6, abs=1e-12)
         assert verification.relative_gap == gap
-        assert certificate.loss == loss
-        assert certificate.penalize_intercept == (penalize_intercept or not fit_intercept)
+        assert certificate.loss == clf.loss
+        assert certificate.penalize_intercept == (clf.penalize_intercept or not clf.fit_intercept)
 
 
 @pytest.fixture
@@ -239,9 +229,7 @@ def test_the_recomputed_certificate_is_what_is_proved() -> None:
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize(("where", "scale"), [("rows", 1e6), ("rows", 1e-9), ("columns", 1e6)])
-def test_the_rounding_of_training_refutes_no_honest_stream(
-    loss: str, where: str, scale: float
-) -> None:
+def test_rounding_refutes_no_honest_stream(loss: str, where: str, scale: float) -> None:
     for seed in range(6):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((40, 30))

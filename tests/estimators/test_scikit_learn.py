@@ -1,17 +1,37 @@
-"""Programs written for scikit-learn's LinearSVC, run with ours."""
-
-from __future__ import annotations
+"""What scikit-learn asks of estimators, and programs written for its LinearSVC."""
 
 import inspect
+import os
+import subprocess
+import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC as LiblinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from certsvm import LinearSVC, verify
+from certsvm import LinearSVC, LinearSVCCV, verify
+
+ESTIMATORS = [
+    LinearSVC(),
+    LinearSVC(loss="squared_hinge", penalize_intercept=False),
+    # With the hinge and a free intercept, rows there have scores that are equal but for rounding,
+    # so that their labels depend on the processor.
+    LinearSVCCV(Cs=3, cv=3, loss="squared_hinge", penalize_intercept=False),
+    LinearSVCCV(certify=0.1, cv=3, max_fits=8),
+]
+
+
+@pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+@parametrize_with_checks(ESTIMATORS)
+def test_estimator(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +81,37 @@ def test_class_weights_are_those_of_liblinear(n_classes: int, loss: str, class_w
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
     assert verify(ours, X, y, weights).verdict == "confirmed"
+
+
+@pytest.mark.skipif(
+    tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 14),
+    reason="scikit-learn's array_api_dispatch needs SciPy 1.14",
+)
+def test_arrays_on_the_host_are_taken_as_numpys() -> None:
+    """SciPy must be configured before it is imported, so this takes a process of its own."""
+    program = """
+import array_api_strict as xp
+import numpy as np
+import sklearn
+from sklearn.datasets import make_classification
+from certsvm import LinearSVC
+
+X, y = make_classification(n_samples=200, random_state=0)
+w = np.random.default_rng(0).random(200)
+for dtype in ("float32", "float64"):
+    ours = X.astype(dtype)
+    theirs, labels, weights = xp.asarray(ours), xp.asarray(y), xp.asarray(w)
+    one = LinearSVC(random_state=0).fit(ours, y, w)
+    stream = LinearSVC().partial_fit(ours, y, [0, 1], w)
+    with sklearn.config_context(array_api_dispatch=True):
+        other = LinearSVC(random_state=0).fit(theirs, labels, weights)
+        np.testing.assert_array_equal(other.coef_, one.coef_)
+        np.testing.assert_array_equal(other.decision_function(theirs), one.decision_function(ours))
+        np.testing.assert_array_equal(other.predict(theirs), one.predict(ours))
+        assert other.score(theirs, labels, weights) == one.score(ours, y, w)
+        other = LinearSVC().partial_fit(theirs, labels, [0, 1], weights)
+        np.testing.assert_array_equal(other.coef_, stream.coef_)
+        assert other.score(ours, y) == stream.score(ours, y)
+"""
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300, env=environment)
