@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import runpy
 import warnings
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.pages import ROOT
@@ -44,3 +46,24 @@ def test_a_script_runs_and_draws(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_every_script_has_a_place_in_the_order() -> None:
     style = runpy.run_path(str(ROOT / "docs" / "_ext" / "gallery_style.py"))
     assert set(style["ORDER"]) == {path.name for path in (ROOT / "examples").glob("*.py")}
+
+
+def test_the_probe_takes_files_or_makes_up_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    probe = str(ROOT / "examples" / "linear_probe.py")
+    made_up = runpy.run_path(probe)["made_up_embeddings"]()
+    names = [f"{i}.npy" for i in range(4)]
+    for name, array in zip(names, made_up, strict=True):
+        np.save(name, array)
+    printed = []
+    for arguments in ([], [*names, "--report", "probe.html"]):
+        monkeypatch.setattr("sys.argv", [probe, *arguments])
+        runpy.run_path(probe, run_name="__main__")
+        first, *rest = capsys.readouterr().out.splitlines()
+        assert first.startswith("3,200 rows, 64 columns")
+        assert rest[0].startswith("10 of 10 certificates met")
+        printed.append(rest)
+    assert printed[0] == printed[1]
+    assert Path("probe.html").stat().st_size > 10_000
