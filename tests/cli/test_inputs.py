@@ -94,7 +94,7 @@ def test_columns_that_are_left_out(folder: Path, options: tuple[str, ...]) -> No
     predicted = succeed("predict", "m", "t.csv", cwd=folder)
     assert "'y' (as the model says)" in predicted.err
     for command in ("evaluate", "verify"):
-        refuse("--ignore noise --ignore id", command, "m", "t.csv", "--label", "y", cwd=folder)
+        refuse("--ignore noise,id", command, "m", "t.csv", "--label", "y", cwd=folder)
     left_out = ("--ignore", "id, noise")
     assert run("verify", "m", "t.csv", "--label", "y", *left_out, cwd=folder).code == 3
 
