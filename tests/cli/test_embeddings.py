@@ -77,6 +77,9 @@ def test_what_is_refused(folder: Path) -> None:
 
 
 def test_info(folder: Path) -> None:
+    told = run("info", "X.npy", cwd=folder)
+    assert "400 rows, 10 columns" in told.out
+    assert "class" not in told.out
     told = run("info", "X.safetensors", cwd=folder)
     assert "embeddings: 400 rows, 10 columns" in told.out
 
