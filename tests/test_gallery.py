@@ -14,7 +14,6 @@ from tests.pages import ROOT
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="pip install 'certsvm[plot]'")
 
-SCRIPTS = sorted((ROOT / "examples").glob("plot_*.py"))
 QUICK = ("plot_gpu", "plot_intercept", "plot_linear_probe", "plot_windows")
 
 

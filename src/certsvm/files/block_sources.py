@@ -38,7 +38,7 @@ def block_source(
         of polars.
     label, weight : str, default=None
         For tables and Arrow data: the columns of labels (by default "label", or the last) and of
-        weights. For embeddings, ``label`` is where ``Embeddings`` finds the labels.
+        weights. For embeddings, ``label`` is a file .npy of labels, or their name in the file.
     categorical : bool, default=False
         For tables and Arrow data: whether columns of strings become one-hot.
 
