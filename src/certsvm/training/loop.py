@@ -49,8 +49,6 @@ def train(
 ) -> Result:  # fmt: skip
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
 
-    If training takes long and columns differ much in scale, a ``ScaleWarning`` says so once.
-
     Parameters
     ----------
     problem : Problem
