@@ -404,7 +404,7 @@ class Columns:
 
 def _left_out(name: str) -> str:
     """How to leave a column out of training."""
-    return f"--drop {_quoted(name)}, or ignore=[{name!r}]"
+    return f"Leave it out (--drop {_quoted(name)}, or ignore=[{name!r}])"
 
 
 def _quoted(name: str) -> str:
