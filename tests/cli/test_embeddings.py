@@ -69,6 +69,7 @@ def test_what_is_refused(folder: Path) -> None:
         (("train", "X.safetensors", "--weight", "w"), "--weight does not apply to embeddings"),
         (("train", "X.safetensors", "--device", "cpu", "--witness"), "does not go with"),
         (("train", "X.npy", "--labels", "y.npy", "--memory", "200M"), "fit_stream in Python"),
+        (("train", "m"), "m is a model, and rows are needed here"),
         (("convert", "X.npy", "out"), "holds embeddings"),
         (("scale", "X.npy", "out"), "not libsvm text or a table"),
     ]:
