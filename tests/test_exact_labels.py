@@ -47,11 +47,15 @@ DOORS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("as_list", [False, True])
-def test_labels_that_end_in_nul_are_refused(door: str, as_list: bool) -> None:
+def test_labels_that_are_missing_or_end_in_nul_are_refused(door: str, as_list: bool) -> None:
     for nul, other in (("a\0", "a"), ("b\0\0", "b")):
         y = labelled(nul, other)
         with pytest.raises(ValueError, match="ends in NUL"):
             DOORS[door](y.tolist() if as_list else y)
+    y = labelled("a", "b").astype(object)
+    y[0] = None
+    with pytest.raises(ValueError, match="a label is missing"):
+        DOORS[door](y.tolist() if as_list else y)
 
 
 @pytest.mark.parametrize("door", ["fit", "LinearSVCCV", "fit_path"])

@@ -30,6 +30,7 @@ ORDER = (
     "plot_stream.py",
     "plot_cluster.py",
     "plot_linear_probe.py",
+    "linear_probe.py",
     "plot_gpu.py",
     "plot_windows.py",
     "plot_solvers.py",

@@ -159,6 +159,8 @@ def exact_labels(y: Any) -> NDArray[Any]:
         if isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0"):
             ends = "ends in NUL, which NumPy's strings do not keep: rename it"
             raise ValueError(f"the label {plain(label)!r} {ends}")
+        if label is None and array.ndim:
+            raise ValueError("a label is missing (None): leave such rows out")
         # NaN is another check's matter.
         if kind in "iufUS" and label != kept and label == label:
             became = f"the label {plain(label)!r} would become {plain(kept)!r} among the others"

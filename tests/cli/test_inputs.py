@@ -91,7 +91,7 @@ def test_columns_that_are_left_out(folder: Path, options: tuple[str, ...]) -> No
     predicted = succeed("predict", "m", "t.csv", cwd=folder)
     assert "'y' (as the model says)" in predicted.err
     for command in ("evaluate", "verify"):
-        refuse("--ignore noise --ignore id", command, "m", "t.csv", "--label", "y", cwd=folder)
+        refuse("--ignore noise,id", command, "m", "t.csv", "--label", "y", cwd=folder)
     left_out = ("--ignore", "id, noise")
     assert run("verify", "m", "t.csv", "--label", "y", *left_out, cwd=folder).code == 3
 
@@ -289,6 +289,8 @@ def test_embeddings_that_are_refused(embedded: Path) -> None:
         (("train", "X.npy", "--labels", "no.npy"), "no.npy"),
         (("train", "X.safetensors", "--weight", "w"), "--weight does not apply to embeddings"),
         (("train", "X.safetensors", "--device", "cpu", "--witness"), "does not go with"),
+        (("train", "X.npy", "--labels", "y.npy", "--memory", "200M"), "fit_stream in Python"),
+        (("train", "m"), "m is a model, and rows are needed here"),
         (("convert", "X.npy", "out"), "holds embeddings"),
         (("scale", "X.npy", "out"), "not libsvm text or a table"),
     ]:
@@ -298,6 +300,9 @@ def test_embeddings_that_are_refused(embedded: Path) -> None:
 
 
 def test_info_about_embeddings(embedded: Path) -> None:
+    told = run("info", "X.npy", cwd=embedded)
+    assert "400 rows, 10 columns" in told.out
+    assert "class" not in told.out
     told = run("info", "X.safetensors", cwd=embedded)
     assert "embeddings: 400 rows, 10 columns" in told.out
 

@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 from safetensors.numpy import save_file
 
+from certsvm import fit_stream
 from certsvm.files.embeddings import Embeddings, is_embeddings
 
 RNG = np.random.default_rng(0)
@@ -54,6 +55,17 @@ def test_rows_and_labels_are_read(tmp_path: Path, kind: str) -> None:
         assert {batch.X.dtype.name for batch in batches} == {"float32"}
     if kind != "lists":
         assert max(len(batch.y) for batch in file.blocks(8 * 6 * 7)) == 7
+
+
+@pytest.mark.parametrize("kind", ["npy", "safetensors", "fixed", "lists"])
+def test_fit_stream_reads_them(tmp_path: Path, kind: str) -> None:
+    path, labels = written(tmp_path, kind)
+    model = fit_stream(path, label=labels, C=0.1)
+    expected = fit_stream([(X, Y)], C=0.1)
+    np.testing.assert_allclose(model.coef, expected.coef)
+    assert model.fingerprint == expected.fingerprint
+    with pytest.raises(ValueError, match="weight is for tables"):
+        fit_stream(path, label=labels, weight="w")
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ def kind_of(path: str) -> str:
     """One of "blocks", "table", "text" and "embeddings"; standard input ("-") is text."""
     if path == "-":
         return "text"
+    if is_model(path):
+        raise BadInput(f"{path} is a model, and rows are needed here")
     from certsvm.files import compressed, embeddings
 
     return "embeddings" if embeddings.is_embeddings(path) else compressed.kind_of(path)

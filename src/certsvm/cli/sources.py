@@ -88,12 +88,15 @@ def _must_stream(file: str, options: Options) -> bool:
     limit = int(_SHARE_OF_MEMORY * physical_memory()) if options.memory is None else options.memory
     exceeds = _in_memory(file, kind) > limit
     if kind != "blocks" and exceeds and options.memory is not None:
+        needs = f"{file} may need more than {limit / 1e6:.0f} MB in memory"
+        if kind == "embeddings":
+            raise BadInput(f"{needs}: leave --memory out, or read blocks by fit_stream in Python")
         # With less, it cannot be converted either.
         left_of(limit)
         output = shlex.quote(os.path.basename(file) + ".arrow")
         raise BadInput(
-            f"{file} may need more than {limit / 1e6:.0f} MB in memory. Convert it first: certsvm "
-            f"convert {shlex.quote(file)} {output} --memory {limit // 10**6}M"
+            f"{needs}. Convert it first: certsvm convert {shlex.quote(file)} {output} "
+            f"--memory {limit // 10**6}M"
         )
     return kind == "blocks" and (options.stream or exceeds)
 

@@ -82,8 +82,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         any data, any scaling and any C.
     solver : str or Solver, default="auto"
         A name from ``certsvm.solvers.SOLVERS``. Of these, ``"working-set"``, ``"newton"``,
-        ``"smoothed-newton"``, ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``, ``"sgd-s"`` and
-        ``"sgd-m"`` certify;
+        ``"smoothed-newton"``, ``"block-dcd"``, ``"dcd"``, ``"mpu"``, ``"ocas"``, ``"svmperf"``,
+        ``"sgd-s"`` and ``"sgd-m"`` certify;
         ``"sgd-r"``, ``"pegasos"``, ``"norma"``, ``"svmsgd"`` and ``"sgd-qn"`` have no dual bound,
         so they cannot tell when ``tol`` is reached and run until a limit; ``certsvm.bound``
         certifies their answer afterwards. A configured object, such as
@@ -91,7 +91,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         ``"auto"`` chooses between "working-set" and "newton" by their predicted cost and may
         switch once; ``solver_`` records the choice. It solves small problems to machine
         precision. The squared hinge is minimised by ``"auto"``, ``"working-set"``, ``"newton"``,
-        ``"smoothed-newton"`` and ``"dcd"``, and so is either loss with
+        ``"smoothed-newton"``, ``"block-dcd"`` and ``"dcd"``, and so is either loss with
         ``penalize_intercept=False``.
     fit_intercept : bool, default=True
         Whether to learn an intercept. (The command ``certsvm train`` has liblinear's default: none

@@ -153,7 +153,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     Notes
     -----
     Each fold has a copy of its training rows, so that n folds take n times the memory of the data.
-    Processes map it from a temporary file.
+    Processes map it from a temporary file. Tensors are not copied.
 
     Each fit starts from the fit of its fold at the next smaller C. If the error falls towards an
     end of the range and is least there, ``fit`` warns that the range should be wider.

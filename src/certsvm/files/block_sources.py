@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from certsvm.files.batch import Batch, joined
 from certsvm.files.compressed import kind_of
+from certsvm.files.embeddings import Embeddings, is_embeddings
 from certsvm.files.libsvm import LibsvmBlocks
 from certsvm.files.streams import BlockSource
 
@@ -32,11 +33,12 @@ def block_source(
     ----------
     data : callable, path, list of blocks, or Arrow data
         A function that returns blocks, or an Arrow stream; the path of a file that ``certsvm
-        convert`` made, of libsvm text, CSV or Parquet; blocks ``(X, y)`` or ``(X, y, weights)``; or
-        anything with ``__arrow_c_stream__`` that can be read again, such as a frame of polars.
+        convert`` made, of libsvm text, CSV, Parquet or embeddings; blocks ``(X, y)`` or ``(X, y,
+        weights)``; or anything with ``__arrow_c_stream__`` that can be read again, such as a frame
+        of polars.
     label, weight : str, default=None
         For tables and Arrow data: the columns of labels (by default "label", or the last) and of
-        weights.
+        weights. For embeddings, ``label`` is a file .npy of labels, or their name in the file.
     categorical : bool, default=False
         For tables and Arrow data: whether columns of strings become one-hot.
 
@@ -54,6 +56,9 @@ def block_source(
     """
     roles: dict[str, Any] = {"label": label, "weight": weight, "categorical": categorical}
     kind = kind_of(data) if isinstance(data, str | os.PathLike) else None
+    if kind is not None and is_embeddings(data):
+        _refuse(roles | {"label": None})
+        return Embeddings(data, label=label).blocks
     if kind == "table":
         from certsvm.files.tables import Table
 

@@ -390,8 +390,8 @@ class Columns:
                     )
         others = [name for name in self._types if name not in taken and name not in index]
         if complete and features is not None and others:
-            options = " ".join(f"--ignore {_quoted(name)}" for name in others[:_MOST_SHOWN])
-            options += " ..." if len(others) > _MOST_SHOWN else ""
+            options = "--ignore " + ",".join(map(_quoted, others[:_MOST_SHOWN]))
+            options += ",..." if len(others) > _MOST_SHOWN else ""
             raise TableError(
                 f"{self._where} has columns that the model does not use: {listed(others)}. Leave "
                 f"them out by name if that is meant: {options} (or say --label NAME or "
@@ -404,7 +404,7 @@ class Columns:
 
 def _left_out(name: str) -> str:
     """How to leave a column out of training."""
-    return f"--drop {_quoted(name)}, or ignore=[{name!r}]"
+    return f"Leave it out (--drop {_quoted(name)}, or ignore=[{name!r}])"
 
 
 def _quoted(name: str) -> str:

@@ -129,11 +129,11 @@ def fit_stream(
         weights)``, or an Arrow stream, the same each time. A ``certsvm.files.BlockFile`` is one,
         and a ``certsvm.files.Table``; so is a function that contains ``yield``. It must not write
         into a block that it has yielded. Or the path of a file that ``certsvm convert`` made, of
-        libsvm text, CSV or Parquet; a list of blocks; or anything with ``__arrow_c_stream__`` that
-        can be read again, such as a pyarrow table or a frame of polars.
+        libsvm text, CSV, Parquet or embeddings; a list of blocks; or anything with
+        ``__arrow_c_stream__`` that can be read again, such as a pyarrow table or a frame of polars.
     label, weight : str, default=None
         For tables and Arrow data: the columns of labels (by default "label", or the last) and of
-        weights.
+        weights. For embeddings, ``label`` is a file .npy of labels, or their name in the file.
     categorical : bool, default=False
         For tables and Arrow data: whether columns of strings become one-hot.
     C : float, default=1.0

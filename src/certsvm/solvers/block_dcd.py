@@ -88,6 +88,8 @@ _INERTIA = 10.0
 # are much slower where all rows have much in common. But more calls after a block than the second
 # number would cost more than the steps.
 _PIECES, _CALLS = 64, 200
+# Bytes that are kept of a cached row besides its values.
+_PER_CACHED = 48
 # So many numbers are added at a time.
 _CHUNK = 1 << 20
 # The slope, divided by C, of the smoothed loss that makes alpha from the margins of a given w.
@@ -186,7 +188,8 @@ class BlockDCDRun(Run):
         numbers, copies = (16 + 8 * free) * problem.n_rows, 24 * problem.n_rows * options.keep_alpha
         # On disk they count, too: as long as the system does not evict the pages, they are memory.
         on_disk, left = numbers > room // 2, room - copies - numbers
-        self._share = min(solver.cache, max(0, left) / max(1, problem.nbytes))
+        whole = problem.nbytes + _PER_CACHED * problem.n_rows
+        self._share = min(solver.cache, max(0, left) / max(1, whole))
         self._alpha = _zeros(problem.n_rows, on_disk=on_disk)
         self._weights = _zeros(problem.n_rows, on_disk=on_disk)
         # With a free intercept, the alpha with which the pass began.

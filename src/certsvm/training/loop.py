@@ -61,8 +61,6 @@ def train(
 
     If training takes long and columns differ much in scale, a ``ScaleWarning`` says so once.
 
-    If training takes long and columns differ much in scale, a ``ScaleWarning`` says so once.
-
     Parameters
     ----------
     problem : Problem

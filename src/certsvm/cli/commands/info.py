@@ -41,13 +41,15 @@ def _about_data(file: str, options: o.Options) -> tuple[dict[str, Any], str]:
     classes: Counter[str] = Counter()
     kind = inputs.kind_of(file)
     kind = {"text": "libsvm text", "blocks": "converted data"}.get(kind, kind)
-    reader = inputs.opened(file, options)
+    reader = inputs.opened(file, options, **{"labelled": False} if kind == "embeddings" else {})
     for batch in inputs.batches_of(reader, options):
         rows += len(batch.y)
         columns = max(columns, batch.X.shape[1])
         values += batch.n_values
         labels, counts = np.unique(batch.y, return_counts=True)
         classes.update(dict(zip(map(tidy, labels.tolist()), counts.tolist(), strict=True)))
+    if set(classes) == {""}:
+        classes.clear()  # Embeddings without labels.
     if getattr(reader, "zero_based", False):
         kind += ", zero-based"
     columns = getattr(reader, "n_columns", columns)
