@@ -314,9 +314,13 @@ def verify(
             coef, clf.intercept_, certificates, clf.classes_, clf.class_weight_,
             alpha_of and partial(alpha_of, 0), [(X, y, sample_weight)],
         )  # fmt: skip
-    report, labels = VerificationReport(), dense(y)
+    report, labels = VerificationReport(), exact_labels(dense(y) if sp.issparse(y) else y)
     if labels.shape != shape[::-1]:
         raise ValueError(f"y has shape {labels.shape}, but the model needs {shape[::-1]}")
+    # Or some certificates, or weights, would be left out.
+    if {len(coef), *map(len, (clf.intercept_, clf.classes_, clf.class_weight_))} != {shape[0]}:
+        names = "coef_, intercept_, classes_, class_weight_ and certificates_"
+        raise ValueError(f"{names} are not of the same length: they do not belong together")
     for i, label in enumerate(clf.classes_):
         # Each column is a problem of its own: its ones against its zeros.
         column, factors = slice(i, i + 1), np.array([1.0, clf.class_weight_[i]])
