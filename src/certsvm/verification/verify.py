@@ -258,7 +258,7 @@ def verify(
     Parameters
     ----------
     clf : LinearSVC
-        Fitted, with ``fit``.
+        Fitted, with ``fit``. Of a search, such as ``LinearSVCCV``, it is the ``best_estimator_``.
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
         The training data. The columns of a frame are matched by name: one that is missing, or that
         the classifier does not use, is an error.
@@ -288,6 +288,7 @@ def verify(
     >>> verify(clf, X, y).verdict
     'confirmed'
     """
+    clf = getattr(clf, "best_estimator_", clf)
     certificates: list[Certificate] | None = getattr(clf, "certificates_", None)
     if not certificates:
         raise ValueError(
