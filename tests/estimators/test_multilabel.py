@@ -117,6 +117,8 @@ def test_what_is_no_indicator_is_refused(kind: str) -> None:
         clf.to_model()
     with pytest.raises(ValueError, match="y has shape"):
         verify(clf, X, Y[:, :2])
+    with pytest.raises(ValueError, match="not trained on, such as 2"):
+        clf.support_status(x, wrong)
 
 
 def test_one_label_a_row_only() -> None:

@@ -315,9 +315,7 @@ def verify(
             coef, clf.intercept_, certificates, clf.classes_, clf.class_weight_,
             alpha_of and partial(alpha_of, 0), [(X, y, sample_weight)],
         )  # fmt: skip
-    report, labels = VerificationReport(), exact_labels(dense(y) if sp.issparse(y) else y)
-    if labels.shape != shape[::-1]:
-        raise ValueError(f"y has shape {labels.shape}, but the model needs {shape[::-1]}")
+    report, labels = VerificationReport(), columns_of_labels(y, shape[::-1])
     # Or some certificates, or weights, would be left out.
     if {len(coef), *map(len, (clf.intercept_, clf.classes_, clf.class_weight_))} != {shape[0]}:
         names = "coef_, intercept_, classes_, class_weight_ and certificates_"
@@ -511,6 +509,14 @@ def positions(classes: NDArray[Any], y: ArrayLike, n_rows: int) -> NDArray[np.in
         what = f"y has labels that the model was not trained on, such as {tidy(other)}"
         raise ValueError(f"{what}; it knows {known}")
     return position
+
+
+def columns_of_labels(y: Any, shape: tuple[int, int]) -> NDArray[Any]:
+    """Labels with a column for each problem."""
+    labels = exact_labels(dense(y) if sp.issparse(y) else y)
+    if labels.shape != shape:
+        raise ValueError(f"y has shape {labels.shape}, but the model needs {shape}")
+    return labels
 
 
 def checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
