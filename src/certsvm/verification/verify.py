@@ -396,13 +396,7 @@ def _report(
     class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
 ) -> VerificationReport:  # fmt: skip
     """Recompute J and L of all problems in one pass over the blocks."""
-    positive_classes = [1] if classes.size == 2 else range(classes.size)
-    together = len(coef) == intercept.size == len(claims) == len(positive_classes)
-    if not (coef.ndim == 2 and together and class_weight.shape == classes.shape):
-        raise ValueError(
-            f"{classes.size} classes, {class_weight.size} class weights, coef of {coef.shape}, "
-            f"{intercept.size} intercepts and {len(claims)} certificates do not belong together"
-        )
+    positive_classes = _positive_classes(coef, intercept, claims, classes, class_weight)
     sums = [
         ProblemSums(_as_floats(claim), w, float(b), dual=alpha_of is not None)
         for w, b, claim in zip(coef, intercept, claims, strict=True)
@@ -430,6 +424,7 @@ def _exact_report(
     class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
 ) -> VerificationReport:  # fmt: skip
     """The same, without rounding."""
+    _positive_classes(coef, intercept, claims, classes, class_weight)
     labels, numbers = classes.tolist(), range(len(claims))
 
     def alpha_of_row(i: int, k: int, box: float) -> float:
@@ -464,6 +459,24 @@ def _exact_report(
         outside = math.inf if alpha_of is not None and L is None else 0.0
         report.append(Verification(claim, J, L, outside, exact["class"], exact=exact))
     return report
+
+
+def _positive_classes(
+    coef: Vector, intercept: Vector, claims: Sequence[Certificate], classes: NDArray[Any],
+    class_weight: Vector,
+) -> Sequence[int]:  # fmt: skip
+    """The positions of the positive classes; a ValueError unless the model's parts fit together."""
+    numbers = [1] if classes.size == 2 else range(classes.size)
+    together = len(coef) == intercept.size == len(claims) == len(numbers)
+    if not (coef.ndim == 2 and together and class_weight.shape == classes.shape):
+        raise ValueError(
+            f"{classes.size} classes, {class_weight.size} class weights, coef of {coef.shape}, "
+            f"{intercept.size} intercepts and {len(claims)} certificates do not belong together"
+        )
+    for given in (coef, intercept, class_weight):
+        if not np.can_cast(given.dtype, np.float64):
+            raise ValueError(f"weights, intercepts and factors must be float64, got {given.dtype}")
+    return numbers
 
 
 def _checked(
