@@ -82,7 +82,7 @@ def test_a_certified_choice(labels: Any, form: Any) -> None:
     assert (curve.lower <= curve.upper + 1e-12).all()
     assert clf.certificate_ is not None
     assert clf.certificate_.met
-    assert verify(clf.best_estimator_, X, labels).ok
+    assert verify(clf, X, labels).ok
 
 
 @pytest.mark.parametrize("options", [{"Cs": CS}, {"C_range": (0.01, 1.0), "certify": 0.05}])

@@ -1,5 +1,6 @@
 """Several labels a row: each column of zeros and ones is a problem of its own."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_multilabel_classification
 
 from certsvm import LinearSVC, LinearSVCCV, SupportStatus, verify
+from certsvm.certificates.certificate import Certificates
 
 KINDS = ("array", "tensor")
 
@@ -52,6 +54,27 @@ def test_each_column_is_a_problem(kind: str, n_classes: int, loss: str) -> None:
     assert verify(clf, X, 1 - Y, weights).verdict == "refuted"
 
 
+def test_no_forgery_is_confirmed() -> None:
+    """Neither with weights or certificates that nobody checks, nor with labels behind a mask."""
+    X, Y = data()
+    clf = LinearSVC(store_dual=True).fit(X, Y)
+    assert clf.certificates_
+    forged = Certificates([clf.certificates_[0], *clf.certificates_[:3]], clf.classes_)
+    longer = np.vstack([clf.coef_, clf.coef_])
+    changes = {"classes_": np.arange(1), "coef_": longer, "intercept_": np.zeros(8)}
+    changes |= {"class_weight_": np.ones(8)}
+    for name, value in changes.items():
+        changed = copy.copy(clf)
+        vars(changed).update({"certificates_": forged, name: value})
+        with pytest.raises(ValueError, match="do not belong together"):
+            verify(changed, X, Y)
+    with pytest.raises(ValueError, match="masked"):
+        verify(clf, X, np.ma.array(Y, mask=Y == 1))
+    vars(clf)["certificates_"] = forged
+    assert verify(clf, X, Y).verdict == verify(clf, X, sp.csr_array(Y), exact=True).verdict
+    assert verify(clf, X, Y).verdict == "refuted"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers(kind: str) -> None:
     X, Y = data()
@@ -92,6 +115,8 @@ def test_what_is_no_indicator_is_refused(kind: str) -> None:
         clf.to_model()
     with pytest.raises(ValueError, match="y has shape"):
         verify(clf, X, Y[:, :2])
+    with pytest.raises(ValueError, match="not trained on, such as 2"):
+        clf.support_status(x, wrong)
 
 
 def test_one_label_a_row_only() -> None:
@@ -125,3 +150,13 @@ def test_top_k_accuracy(kind: str, labels: Any) -> None:
     assert clf.top_k_accuracy(x, y, 1) == clf.score(x, y)
     with pytest.raises(ValueError, match="1 <= k < 5"):
         clf.top_k_accuracy(x, y, 5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_warm_start_with_other_labels(kind: str) -> None:
+    """Two labels a row are two problems, and two classes one."""
+    X, Y = data(2)
+    x, y = given(kind, X, Y)
+    clf = LinearSVC(warm_start=True)
+    for labels, n_problems in ((y[:, 0], 1), (y, 2), (y[:, 0], 1)):
+        assert clf.fit(x, labels).coef_.shape == (n_problems, 12)

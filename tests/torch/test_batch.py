@@ -183,6 +183,21 @@ def test_a_fold_without_one_of_the_classes() -> None:
         search.set_params(scoring="f1_macro").fit(device(X), y)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_the_default_type_of_tensors_is_others(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype
+) -> None:
+    monkeypatch.setitem(rounds_module._WORTH_GATHERING, DEVICE, 1)
+    X, y = clustered(500, 10, 4)
+    given = device(X)
+    torch.set_default_dtype(dtype)
+    try:
+        clf = LinearSVC(tol=1e-3, class_weight="balanced", random_state=0).fit(given, y)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    agrees(clf, X, y)
+
+
 def test_a_warm_start_of_several_classes_is_one_of_the_batch() -> None:
     X, y = clustered(3000, 10, 6)
     clf = LinearSVC(tol=1e-3, warm_start=True).fit(device(X), y)

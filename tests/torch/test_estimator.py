@@ -123,6 +123,7 @@ def test_data_need_not_be_contiguous_or_writable() -> None:
     [
         (lambda X, y: (X[:, 0], y), "two dimensions"),
         (lambda X, y: (X, y[:9]), "y has shape"),
+        (lambda X, y: (X, y[:, None][:, :0]), "y has shape"),
         (lambda X, y: (X, 0 * y), "only one class"),
         (lambda X, y: (X, torch.rand(len(y), device=y.device)), "Unknown label type"),
         (lambda X, y: (X, torch.where(y > 0, 1.0, torch.nan)), "not finite"),
@@ -150,6 +151,7 @@ def test_bad_weights_and_parameters() -> None:
         (torch.full((len(y),), -1.0), "must not be negative"),
         (torch.full((len(y),), torch.nan), "must be finite"),
         (torch.ones(3), "sample_weight has shape"),
+        (torch.full((len(y),), 1.0 + 1.0j), "Complex data"),
     ):
         with pytest.raises(ValueError, match=message):
             LinearSVC().fit(X, y, weights)

@@ -124,6 +124,27 @@ def test_data_that_does_not_fit(fitted: Any, change: Any) -> None:
         verify(clf, *change(X, y))
 
 
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: {"coef_": np.vstack([m.coef_] * 2), "intercept_": np.zeros(2)}, "do not belong"),
+        (lambda m: {"class_weight_": np.ones(3)}, "do not belong"),
+        (lambda m: {"coef_": m.coef_ + 1e6j}, "must be float64, got complex128"),
+        (lambda m: {"intercept_": m.intercept_ + 1e6j}, "must be float64, got complex128"),
+        (lambda m: {"coef_": m.coef_.astype(object)}, "must be float64, got object"),
+    ],
+    ids=["more", "factors", "complex", "complex intercept", "objects"],
+)
+def test_no_part_of_a_model_is_left_out(
+    fitted: Any, change: Any, message: str, exact: bool
+) -> None:
+    clf, X, y = fitted
+    vars(clf).update(change(clf))
+    with pytest.raises(ValueError, match=message):
+        verify(clf, X, y, exact=exact)
+
+
 def test_a_model_of_several_classes_with_its_witness() -> None:
     X, y = data(4)
     clf = LinearSVC(C=0.1, random_state=0, store_dual=True).fit(X, y)

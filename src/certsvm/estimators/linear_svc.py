@@ -458,7 +458,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         """The start of each problem; None if there is no previous solution of the same shape."""
         if not (self.warm_start and hasattr(self, "_ends")):
             return None
-        same_shape = self.coef_.shape[1] == source.n_columns
+        # Two labels a row have two problems, and two classes one.
+        same_shape = self.coef_.shape == (len(source.labels), source.n_columns)
         if not (same_shape and np.array_equal(self.classes_, source.classes)):
             return None
         rho, objective, ratio = source.intercept_scaling, self._objective(), None

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from certsvm.matrices import checked_matrix, dense
+from certsvm.matrices import checked_matrix
 from certsvm.verification.interval_arithmetic import Vector
 from certsvm.verification.optimum_intervals import (
     Array,
@@ -115,20 +115,19 @@ def binary_problems(
     multilabel: bool = False,
 ) -> Iterator[tuple[Vector, Vector]]:  # fmt: skip
     """Signs and weights of rows in each problem, of their labels and given weights (None: one)."""
-    from certsvm.verification.verify import checked_weights, positions, weights_in_problem
+    from certsvm.verification import verify
 
-    given = checked_weights(1.0 if given is None else given, n_rows)
+    given = verify.checked_weights(1.0 if given is None else given, n_rows)
     if multilabel:
-        if np.shape(y) != (n_rows, len(classes)):
-            raise ValueError(f"y must have shape {(n_rows, len(classes))}, got {np.shape(y)}")
-        for labels, factor in zip(dense(y).T, class_weight, strict=True):
-            signs = np.where(labels == 1, 1.0, -1.0)
-            yield signs, np.where(labels == 1, factor, 1.0) * given
+        columns = verify.columns_of_labels(y, (n_rows, len(classes)))
+        for labels, factor in zip(columns.T, class_weight, strict=True):
+            factors = np.array([1.0, factor])
+            yield from binary_problems(np.arange(2), factors, labels, given, n_rows)
         return
-    position = positions(classes, y, n_rows)
+    position = verify.positions(classes, y, n_rows)
     for positive in positive_classes(len(classes)):
         signs = np.where(position == positive, 1.0, -1.0)
-        yield signs, weights_in_problem(class_weight, position, positive, given)
+        yield signs, verify.weights_in_problem(class_weight, position, positive, given)
 
 
 class OptimumMixin:

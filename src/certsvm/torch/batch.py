@@ -159,7 +159,7 @@ class Batch:
         self._begun, self._options, n = True, options, len(self.left)
         self._fast = rows = FastRows(self._rows)
         self._spectrum = spectrum(rows)
-        W = torch.zeros((n, rows.dimension), device=rows.device)
+        W = rows.zeros(n, rows.dimension)
         self._answers = Answers(W, np.full(n, FIRST_SIGMA), np.full(n, math.inf))
         self._aims = np.full(n, max(_AIM * options.target, _FLOOR[rows.dtype]))
         if options.start is not None and self._starts is not None:

@@ -74,7 +74,7 @@ def labels_of(y: Any, n_rows: int) -> Any:
         y = exact_labels(dense(y) if sp.issparse(y) else y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.ndim not in (1, 2) or y.shape[0] != n_rows:
+    if y.ndim not in (1, 2) or y.shape[0] != n_rows or 0 in y.shape[1:]:
         raise ValueError(f"X has {n_rows} rows, y has shape {tuple(y.shape)}")
     if y.ndim == 2:
         refuse_other_indicators(y)
@@ -85,7 +85,10 @@ def weights_of(sample_weight: Any, n_rows: int, device: torch.device) -> Tensor:
     """Checked row weights, in float64, on the device."""
     if np.ndim(sample_weight) == 0 and not hasattr(sample_weight, "__dlpack__"):
         sample_weight = np.full(n_rows, float(sample_weight))
-    weights = as_tensor(sample_weight, device).to(torch.float64)
+    weights = as_tensor(sample_weight, device)
+    if weights.is_complex():
+        raise ValueError("Complex data not supported: sample_weight must hold real numbers")
+    weights = weights.to(torch.float64)
     if weights.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, sample_weight has shape {tuple(weights.shape)}")
     if not bool(weights.isfinite().all()):

@@ -230,7 +230,7 @@ class Problems(NamedTuple):
 
     def weights_of_pairs(self, which: Tensor, rows: Tensor) -> Tensor:
         """The weights of pairs of problem and row."""
-        s = torch.ones(len(rows), device=rows.device)
+        s = torch.ones(len(rows), dtype=torch.float32, device=rows.device)
         if self.weights is not None:
             s = self.weights[self.fold[which], rows]
         if self.factors is not None:

@@ -107,6 +107,10 @@ class FastRows:
                 tile[:, d] = rho / self.unit
             yield part, tile
 
+    def zeros(self, *shape: int) -> Tensor:
+        """Zeros in single precision, whatever PyTorch's default is."""
+        return torch.zeros(shape, dtype=torch.float32, device=self.device)
+
     def tiles(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """All rows, so many at a time."""
         if self.X is None:
@@ -137,7 +141,7 @@ class Answers(NamedTuple):
 
 def spectrum(rows: FastRows) -> tuple[Tensor, Tensor]:
     """The eigenvalues of the mean of x_k x_k', and its eigenvectors, as columns."""
-    total = torch.zeros((rows.dimension, rows.dimension), device=rows.device)
+    total = rows.zeros(rows.dimension, rows.dimension)
     for _, tile in rows.tiles(2**17):
         total += kernels.product(tile.T, tile)
     values, vectors = torch.linalg.eigh(total / rows.n_rows)
@@ -227,7 +231,7 @@ class Rounds:
         best = Answers(begin.W.clone(), begin.sigma.copy(), np.full(n, math.inf))
         active, W, sigma, steps = np.arange(n), begin.W, begin.sigma.copy(), _FIRST_STEPS
         # What the last steps left of residuals.
-        left = torch.zeros(n, device=device)
+        left = self._rows.zeros(n)
         for i in range(rounds):
             require_time()
             problems = problems._replace(sigma=torch.as_tensor(sigma, device=device).float())
@@ -254,7 +258,7 @@ class Rounds:
 
     def _search(self, W: Tensor, direction: Tensor, at: Point) -> Tensor:
         """The lengths of steps, where the slopes along the directions vanish."""
-        steps = torch.tensor(_STEPS, device=W.device)
+        steps = torch.tensor(_STEPS, dtype=torch.float32, device=W.device)
         units, lengths = self._units(direction)
         falls = torch.zeros((len(_STEPS), len(W)), dtype=torch.float64, device=W.device)
         for part, tile in self._rows.tiles(self._tile(len(W))):
@@ -376,7 +380,7 @@ class Rounds:
         places = torch.arange(len(which), device=device) - (counts.cumsum(0) - counts)[which]
         index = torch.zeros((k, most), dtype=torch.long, device=device)
         index[which, places] = found
-        weights = torch.zeros((k, most), device=device)
+        weights = rows.zeros(k, most)
         weights[which, places] = at.problems.weights_of_pairs(which, found)
         return FreeRows(rows.X[index], weights)
 
@@ -392,7 +396,7 @@ def _adapted(steps: int, left: Vector) -> int:
 def _split(W: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """W in one or two pieces of a type, one above the other, and the unit of both."""
     if dtype == torch.float32:
-        return W, torch.ones((), device=W.device)
+        return W, torch.ones((), dtype=torch.float32, device=W.device)
     unit = W.abs().max().clamp(min=_TINY)
     high = (W / unit).to(dtype)
     low = ((W / unit - high.float()) / kernels.LOW).to(dtype)

@@ -142,7 +142,7 @@ def judge(
     witnesses: Iterable[ExactWitness | None],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The verdicts on all classes."""
-    problems = list(map(Problem, claims, weights, witnesses))
+    problems = [Problem(*parts) for parts in zip(claims, weights, witnesses, strict=True)]
     if not problems:
         raise ValueError("the model has no certificate")
     two, d = len(classes) == 2, len(weights[0]) - 1

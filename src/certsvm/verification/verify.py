@@ -258,7 +258,7 @@ def verify(
     Parameters
     ----------
     clf : LinearSVC
-        Fitted, with ``fit``.
+        Fitted, with ``fit``. Of a search, such as ``LinearSVCCV``, it is the ``best_estimator_``.
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
         The training data. The columns of a frame are matched by name: one that is missing, or that
         the classifier does not use, is an error.
@@ -288,6 +288,7 @@ def verify(
     >>> verify(clf, X, y).verdict
     'confirmed'
     """
+    clf = getattr(clf, "best_estimator_", clf)
     certificates: list[Certificate] | None = getattr(clf, "certificates_", None)
     if not certificates:
         raise ValueError(
@@ -314,9 +315,11 @@ def verify(
             coef, clf.intercept_, certificates, clf.classes_, clf.class_weight_,
             alpha_of and partial(alpha_of, 0), [(X, y, sample_weight)],
         )  # fmt: skip
-    report, labels = VerificationReport(), dense(y)
-    if labels.shape != shape[::-1]:
-        raise ValueError(f"y has shape {labels.shape}, but the model needs {shape[::-1]}")
+    report, labels = VerificationReport(), columns_of_labels(y, shape[::-1])
+    # Or some certificates, or weights, would be left out.
+    if {len(coef), *map(len, (clf.intercept_, clf.classes_, clf.class_weight_))} != {shape[0]}:
+        names = "coef_, intercept_, classes_, class_weight_ and certificates_"
+        raise ValueError(f"{names} are not of the same length: they do not belong together")
     for i, label in enumerate(clf.classes_):
         # Each column is a problem of its own: its ones against its zeros.
         column, factors = slice(i, i + 1), np.array([1.0, clf.class_weight_[i]])
@@ -393,13 +396,7 @@ def _report(
     class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
 ) -> VerificationReport:  # fmt: skip
     """Recompute J and L of all problems in one pass over the blocks."""
-    positive_classes = [1] if classes.size == 2 else range(classes.size)
-    together = len(coef) == intercept.size == len(claims) == len(positive_classes)
-    if not (coef.ndim == 2 and together and class_weight.shape == classes.shape):
-        raise ValueError(
-            f"{classes.size} classes, {class_weight.size} class weights, coef of {coef.shape}, "
-            f"{intercept.size} intercepts and {len(claims)} certificates do not belong together"
-        )
+    positive_classes = _positive_classes(coef, intercept, claims, classes, class_weight)
     sums = [
         ProblemSums(_as_floats(claim), w, float(b), dual=alpha_of is not None)
         for w, b, claim in zip(coef, intercept, claims, strict=True)
@@ -427,6 +424,7 @@ def _exact_report(
     class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
 ) -> VerificationReport:  # fmt: skip
     """The same, without rounding."""
+    _positive_classes(coef, intercept, claims, classes, class_weight)
     labels, numbers = classes.tolist(), range(len(claims))
 
     def alpha_of_row(i: int, k: int, box: float) -> float:
@@ -461,6 +459,24 @@ def _exact_report(
         outside = math.inf if alpha_of is not None and L is None else 0.0
         report.append(Verification(claim, J, L, outside, exact["class"], exact=exact))
     return report
+
+
+def _positive_classes(
+    coef: Vector, intercept: Vector, claims: Sequence[Certificate], classes: NDArray[Any],
+    class_weight: Vector,
+) -> Sequence[int]:  # fmt: skip
+    """The positions of the positive classes; a ValueError unless the model's parts fit together."""
+    numbers = [1] if classes.size == 2 else range(classes.size)
+    together = len(coef) == intercept.size == len(claims) == len(numbers)
+    if not (coef.ndim == 2 and together and class_weight.shape == classes.shape):
+        raise ValueError(
+            f"{classes.size} classes, {class_weight.size} class weights, coef of {coef.shape}, "
+            f"{intercept.size} intercepts and {len(claims)} certificates do not belong together"
+        )
+    for given in (coef, intercept, class_weight):
+        if not np.can_cast(given.dtype, np.float64):
+            raise ValueError(f"weights, intercepts and factors must be float64, got {given.dtype}")
+    return numbers
 
 
 def _checked(
@@ -506,6 +522,14 @@ def positions(classes: NDArray[Any], y: ArrayLike, n_rows: int) -> NDArray[np.in
         what = f"y has labels that the model was not trained on, such as {tidy(other)}"
         raise ValueError(f"{what}; it knows {known}")
     return position
+
+
+def columns_of_labels(y: Any, shape: tuple[int, int]) -> NDArray[Any]:
+    """Labels with a column for each problem."""
+    labels = exact_labels(dense(y) if sp.issparse(y) else y)
+    if labels.shape != shape:
+        raise ValueError(f"y has shape {labels.shape}, but the model needs {shape}")
+    return labels
 
 
 def checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
