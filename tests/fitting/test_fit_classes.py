@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -76,6 +78,31 @@ def test_on_a_stream_an_interrupt_keeps_the_passes_of_all_classes() -> None:
     assert [result.reason for result in results] == [INTERRUPTED] * 3
     assert all(result.passes > 0 and result.w.any() for result in results)
     assert results[1].passes == 3
+
+
+def test_an_interrupt_as_classes_begin_leaves_none_waiting_for_others() -> None:
+    """Ctrl-C at every call of the main thread that begins a class or waits for it."""
+    source, before, outcomes = source_of("stream", *several()), sys.getprofile(), list[str]()
+    while INTERRUPTED in outcomes[-1:] or len(outcomes) < 2:
+        calls = itertools.count()
+
+        def interrupt(
+            frame: Any, event: str, _: Any, calls: Any = calls, last: int = len(outcomes)
+        ) -> None:
+            begins = event == "call" and frame.f_code.co_name in ("submit", "start", "wait")
+            if begins and next(calls) == last:
+                raise KeyboardInterrupt
+
+        sys.setprofile(interrupt)
+        try:
+            results = fit_classes(source, replace(SLOW, solver="block-dcd", max_iter=2))
+        except KeyboardInterrupt:
+            outcomes.append(INTERRUPTED)
+            continue
+        finally:
+            sys.setprofile(before)
+        outcomes.append(results[0].reason)
+    assert len(outcomes) > 3
 
 
 def test_an_interrupt_before_anything_is_known_is_raised() -> None:
