@@ -185,6 +185,19 @@ def test_who_fails_in_a_pass_leaves_it(error: type[BaseException]) -> None:
     assert all(result.passes > 0 for result in (results[0], results[2]))
 
 
+def test_without_a_thread_for_each_class_none_waits_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(thread: threading.Thread, start: Any = threading.Thread.start) -> None:
+        if thread.name.endswith("_2"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(RuntimeError, match="new thread"):
+        Counted().fit(solver="block-dcd", max_iter=3)
+
+
 def test_a_stream_that_changes_is_an_error_of_all() -> None:
     counted = Counted()
     source = StreamSource(BlockStream(counted))

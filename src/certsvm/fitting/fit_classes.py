@@ -174,7 +174,12 @@ def fit_classes(
     def fit_all() -> list[Result]:
         with ThreadPoolExecutor(workers) as executor:
             fit = source.in_threads(fit_class, workers, settings.n_jobs)
-            futures = [executor.submit(fit, i) for i in range(len(labels))]
+            try:
+                futures = [executor.submit(fit, i) for i in range(len(labels))]
+            except BaseException:
+                # There is no thread left, or no memory for one.
+                stop.set()
+                raise
             if wait(futures, return_when=FIRST_EXCEPTION).not_done:
                 stop.set()
         return [future.result() for future in futures]
