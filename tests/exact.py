@@ -1,7 +1,5 @@
 """Exact optima of small problems, in rational numbers, proved by the conditions of optimality."""
 
-from __future__ import annotations
-
 import warnings
 from fractions import Fraction
 from functools import partial

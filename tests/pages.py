@@ -1,7 +1,5 @@
 """The pages of the site: which there are, and the snippets in them."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """What some tests ask of the operating system; elsewhere they are skipped, and say why."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Problems to test on: hypothesis strategies, and an independent solver for small ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction

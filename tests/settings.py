@@ -1,7 +1,5 @@
 """Settings by keywords, as users give them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from certsvm.kernels.losses import loss_named

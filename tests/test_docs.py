@@ -1,7 +1,5 @@
 """The documentation: links lead somewhere, snippets print what they claim, examples draw."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import logging

@@ -1,7 +1,5 @@
 """The exact optimum has no duality gap, and no weight vector near it has a smaller J."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

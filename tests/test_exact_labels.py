@@ -1,7 +1,5 @@
 """Different labels stay different, or are refused, wherever they come from."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from pathlib import Path

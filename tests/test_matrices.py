@@ -1,7 +1,5 @@
 """No path reads a sparse matrix before its indices were checked, or masked or complex data."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

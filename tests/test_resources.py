@@ -1,7 +1,5 @@
 """Threads leave nothing out, passes are cut short, and memory is asked for first."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Numbers of NumPy's types give what the same numbers of Python's give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any

@@ -3,8 +3,6 @@
 The file is read with a stand-in for benchopt's two classes, which have next to nothing to do in it.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The committed tables and pages are what the committed results say."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The paper's experiments: the command itself on a tiny scale, and the committed page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The comparison with peers: the command itself, on a tiny set."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The benchmarks of ``python -m benchmarks`` run to their end, on small data."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Running the real command on real files."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

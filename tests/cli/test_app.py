@@ -1,7 +1,5 @@
 """Start-up, compiling, exit codes, messages, and options that several commands share."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

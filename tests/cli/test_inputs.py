@@ -1,7 +1,5 @@
 """Data files of all kinds, right and wrong, and their columns."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import replace
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Signals at any moment; kill, full disk and little memory, for real."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import signal

@@ -1,7 +1,5 @@
 """No command overwrites or removes an input, or a file that is not of its kind."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -6,8 +6,6 @@ Prints a table of what was tried and what happened. Exits with 1 if anything was
 "confirmed", a crash, a traceback, a hang, or an output that is neither the old nor a complete one.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

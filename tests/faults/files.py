@@ -1,7 +1,5 @@
 """Hostile files: mutants of every kind of file, read by the library and by the commands."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -1,7 +1,5 @@
 """Mutations of files that know their structure: bytes, numbers in text, JSON, arrays, digests."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Commands that are killed or interrupted, lack disk or memory, or write to the same file."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import random

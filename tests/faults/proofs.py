@@ -1,7 +1,5 @@
 """Forged proofs, judged by rational arithmetic."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

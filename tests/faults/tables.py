@@ -6,8 +6,6 @@ of names. What ``verify`` confirms has to be true of the owner's reading, in rat
 what ``evaluate`` measures has to be that of the owner's rows.
 """
 
-from __future__ import annotations
-
 import csv
 import random
 import warnings

@@ -1,7 +1,5 @@
 """What a campaign tried, what happened, and what was wrong."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The short form of ``make faults``: some of each kind, with a fixed seed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

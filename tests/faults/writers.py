@@ -1,7 +1,5 @@
 """Every command that writes a file, on small data, and what it writes if nothing happens."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import time

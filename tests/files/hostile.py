@@ -1,7 +1,5 @@
 """Block files with right digests and wrong content, as only malice makes them."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from pathlib import Path

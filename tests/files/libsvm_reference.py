@@ -1,7 +1,5 @@
 """A slow, plain reader that every reader is compared with, and texts right and wrong."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

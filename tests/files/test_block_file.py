@@ -1,7 +1,5 @@
 """Files of blocks: what was written, or an error; never anything else."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from typing import Any

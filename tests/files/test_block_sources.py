@@ -1,7 +1,5 @@
 """Whatever holds blocks of rows gives the same model."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Kinds of files; compressed text comes back, or the damage is an error, in little memory."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """The container: what goes in comes out, nothing else is taken for it; and atomic writes."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

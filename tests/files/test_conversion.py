@@ -1,7 +1,5 @@
 """Converting moves rows and changes nothing; whatever goes wrong, nothing is left behind."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import threading

@@ -1,7 +1,5 @@
 """A file of the format stays readable, and the document suffices to read it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

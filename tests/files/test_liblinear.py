@@ -1,7 +1,5 @@
 """liblinear's text format, on files whose numbers were worked out by hand."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every reader against a plain one, on texts right and wrong; what is written reads back."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import math

@@ -1,7 +1,5 @@
 """Models: what is saved is loaded, what cannot be is refused, and predictions agree."""
 
-from __future__ import annotations
-
 import math
 import os
 import pickle

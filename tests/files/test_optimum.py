@@ -1,7 +1,5 @@
 """What is said about support vectors is true of the exact optimum."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Streams prove what data in memory proves, and nothing about data that changed."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

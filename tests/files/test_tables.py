@@ -1,7 +1,5 @@
 """Tables become rows, number by number; what is no number is an error with its place."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

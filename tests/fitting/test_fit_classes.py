@@ -1,5 +1,7 @@
 """The loop over classes: seeds, threads, interruption, observers, for all kinds of data."""
 
+import itertools
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -74,6 +76,31 @@ def test_on_a_stream_an_interrupt_keeps_the_passes_of_all_classes() -> None:
     assert [result.reason for result in results] == [INTERRUPTED] * 3
     assert all(result.passes > 0 and result.w.any() for result in results)
     assert results[1].passes == 3
+
+
+def test_an_interrupt_as_classes_begin_leaves_none_waiting_for_others() -> None:
+    """Ctrl-C at every call of the main thread that begins a class or waits for it."""
+    source, before, outcomes = source_of("stream", *several()), sys.getprofile(), list[str]()
+    while INTERRUPTED in outcomes[-1:] or len(outcomes) < 2:
+        calls = itertools.count()
+
+        def interrupt(
+            frame: Any, event: str, _: Any, calls: Any = calls, last: int = len(outcomes)
+        ) -> None:
+            begins = event == "call" and frame.f_code.co_name in ("submit", "start", "wait")
+            if begins and next(calls) == last:
+                raise KeyboardInterrupt
+
+        sys.setprofile(interrupt)
+        try:
+            results = fit_classes(source, replace(SLOW, solver="block-dcd", max_iter=2))
+        except KeyboardInterrupt:
+            outcomes.append(INTERRUPTED)
+            continue
+        finally:
+            sys.setprofile(before)
+        outcomes.append(results[0].reason)
+    assert len(outcomes) > 3
 
 
 def test_an_interrupt_before_anything_is_known_is_raised() -> None:
@@ -154,6 +181,19 @@ def test_who_fails_in_a_pass_leaves_it(error: type[BaseException]) -> None:
     results = fit_classes(source, settings)
     assert results[1].passes == 0
     assert all(result.passes > 0 for result in (results[0], results[2]))
+
+
+def test_without_a_thread_for_each_class_none_waits_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(thread: threading.Thread, start: Any = threading.Thread.start) -> None:
+        if thread.name.endswith("_2"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(RuntimeError, match="new thread"):
+        Counted().fit(solver="block-dcd", max_iter=3)
 
 
 def test_a_stream_that_changes_is_an_error_of_all() -> None:

@@ -1,7 +1,5 @@
 """A real browser: Chromium, driven by Selenium."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """The checker in the pages of models: in a real browser, and beside the one in Python."""
 
-from __future__ import annotations
-
 import random
 import struct
 from base64 import b64encode

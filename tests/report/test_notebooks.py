@@ -1,7 +1,5 @@
 """What notebooks, consoles and plots show of certificates, verdicts, models and histories."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reports in a real browser: they open, the slider moves, nothing is fetched."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import tempfile
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -231,3 +232,17 @@ def test_newton_and_little_memory_have_no_witness_by_default() -> None:
     for room, kept in ((100_000, False), (1_000_000, True)):
         source = StreamSource(BlockStream(lambda: cut(X, y, 10), cache_bytes=room))
         assert (fit_model(source, Settings(tol=0.1)).model.witness is not None) == kept
+
+
+def test_of_many_classes_only_witnesses_are_kept() -> None:
+    X, y = load_digits(return_X_y=True)
+    source = StreamSource(BlockStream(lambda: cut(X, y, 3)))
+    settings = Settings(tol=0.1, solver="block-dcd")
+    model, results = fit_model(source, settings)
+    assert model.witness is not None
+    assert all(result.alpha is None and result.start.alpha is None for result in results)
+    kept = fit_model(source, replace(settings, keep_alpha=True)).results
+    assert all(result.alpha is not None for result in kept)
+    # Room for one class is none for all of ten.
+    source.stream.cache_bytes = 400 * len(y)
+    assert fit_model(source, settings).model.witness is None

@@ -1,7 +1,5 @@
 """What is published: bounds of dependencies, sdist and wheel, the versions and notes of a tag."""
 
-from __future__ import annotations
-
 import io
 import re
 import shutil

@@ -3,8 +3,6 @@
 python -m tests.torch.exactly --count 5000 --device cuda
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import time

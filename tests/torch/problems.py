@@ -1,7 +1,5 @@
 """The problems of the other tests, in tensors; CERTSVM_TEST_DEVICE=cuda puts them on a GPU."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Classes that are trained together: bounds in exact arithmetic, and the same optimum as alone."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """Tensors from other kinds of arrays, and labels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

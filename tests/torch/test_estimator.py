@@ -1,7 +1,5 @@
 """LinearSVC on tensors: where they are, in kind, and with the same certificate."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """The kernels, which run on a GPU, against plain PyTorch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

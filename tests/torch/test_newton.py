@@ -1,7 +1,5 @@
 """The second-order method on tensors: the same propositions as on NumPy's arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

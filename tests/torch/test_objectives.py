@@ -3,8 +3,6 @@
 The references are the second-order method in memory, and exact arithmetic.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Intervals of tensors: tensors, and as true as those of arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

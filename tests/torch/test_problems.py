@@ -1,7 +1,5 @@
 """Problems in tensors: their sizes, samples of them, and groups."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

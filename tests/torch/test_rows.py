@@ -1,7 +1,5 @@
 """Rows in tensors: products, sums and Gram matrices, whole and in blocks."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The source of labelled rows in tensors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

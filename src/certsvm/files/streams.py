@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from contextvars import ContextVar
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -284,6 +284,8 @@ def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
     return digest.digest()[:16]
 
 
+# Seconds after which those who wait for a pass make it without those who have not begun.
+_LATE = 1.0
 _OVER = object()
 """The last that the thread says of a pass."""
 
@@ -373,8 +375,9 @@ class SharedPasses:
     ) -> None:
         self.stream, self.cache_bytes = stream, cache_bytes
         self.permits = threading.Semaphore(n_jobs)
-        # What a fit asks for: a pass with these queues, or, as it has ended, nothing.
-        self.asked: SimpleQueue[_Queues | None] = SimpleQueue()
+        # What a fit says: that it has begun, the queues of a pass that it asks for, or, as it has
+        # ended, nothing.
+        self.asked: SimpleQueue[_Queues | bool | None] = SimpleQueue()
         threading.Thread(
             target=self._serve, args=(n_fits, at_once), name="certsvm-passes", daemon=True
         ).start()
@@ -384,6 +387,7 @@ class SharedPasses:
 
         def fit_as_member(i: int) -> T:
             member = _Member(self)
+            self.asked.put(True)
             with self.permits:
                 token = _member.set(member)
                 try:
@@ -396,12 +400,22 @@ class SharedPasses:
 
     def _serve(self, left: int, at_once: int) -> None:
         waiting: list[_Queues] = []
+        at_work = 0
         while left:
-            asked = self.asked.get()
-            if asked is None:
-                left -= 1
-            else:
+            # Where the system has no thread for a fit, it never begins.
+            all_wait = bool(waiting) and len(waiting) == at_work
+            try:
+                asked = self.asked.get(timeout=_LATE if all_wait else None)
+            except Empty:
+                self._make_pass(waiting)
+                waiting = []
+                continue
+            if isinstance(asked, _Queues):
                 waiting.append(asked)
+            elif asked:
+                at_work += 1
+            else:
+                left, at_work = left - 1, at_work - 1
             if waiting and len(waiting) == min(at_once, left):
                 self._make_pass(waiting)
                 waiting = []

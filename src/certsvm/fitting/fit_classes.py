@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,21 +171,37 @@ def fit_classes(
             observer.end(i, labels[i], result)
         return result
 
+    def fit_all() -> list[Result]:
+        with ThreadPoolExecutor(workers) as executor:
+            fit = source.in_threads(fit_class, workers, settings.n_jobs)
+            try:
+                futures = [executor.submit(fit, i) for i in range(len(labels))]
+            except BaseException:
+                # There is no thread left, or no memory for one.
+                stop.set()
+                raise
+            if wait(futures, return_when=FIRST_EXCEPTION).not_done:
+                stop.set()
+        return [future.result() for future in futures]
+
     if workers == 1:
         results = list(map(fit_class, range(len(labels))))
     else:
-        with ThreadPoolExecutor(workers) as executor:
-            fit = source.in_threads(fit_class, workers, settings.n_jobs)
-            futures = [executor.submit(fit, i) for i in range(len(labels))]
+        # Problems are begun in another thread, which no signal reaches: they may wait for each
+        # other, and an interrupt must not leave some of them out.
+        with ThreadPoolExecutor(1) as executor:
+            fitted: Future[list[Result]] | None = None
             try:
-                pending = wait(futures, return_when=FIRST_EXCEPTION).not_done
+                fitted = executor.submit(fit_all)
+                # A signal that another thread gets is noticed as the wait ends.
+                while wait([fitted], timeout=0.5).not_done:
+                    pass
             except KeyboardInterrupt:
-                pending = set(futures)
-            if pending:
                 # Running problems finish their first pass, the others do not begin.
                 stop.set()
-                wait(futures)
-            results = [future.result() for future in futures]
+                if fitted is None:
+                    raise
+            results = fitted.result()
     if errors and not any(result.passes for result in results):
         raise errors[0]
     if len(results) > 1 and _log.isEnabledFor(logging.INFO):

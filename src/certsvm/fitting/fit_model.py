@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from certsvm.files.batch import refuse_label_of_each_row, refuse_measurements
 from certsvm.files.block_sources import block_source, only_block
 from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
-from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.fit_classes import Finish, fit_classes
 from certsvm.fitting.sources import ClassWeight, MemorySource, Source, StreamSource
 from certsvm.kernels.losses import HINGE, Loss, loss_named
 from certsvm.problem.base import BaseProblem, Objective, PartedProblem
@@ -103,9 +104,10 @@ def fit_model(source: Source, settings: Settings, *, witness: bool | None = None
         if not issubclass(source.problem_type, PartedProblem):
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
         settings = replace(settings, keep_alpha=needs_alpha(solver, source))
-    finish = witnessed if witness else None
+    finish: Finish | None = witnessed if witness else None
     if witness is None and _has_alpha(solver, source, settings.objective):
-        settings, finish = replace(settings, keep_alpha=True), witnessed_without_pass
+        finish = partial(witnessed_without_pass, keep_alpha=settings.keep_alpha)
+        settings = replace(settings, keep_alpha=True)
     results = fit_classes(source, settings, finish=finish)
     return Fit(model_of(source, settings, results), results)
 
@@ -250,17 +252,25 @@ def _has_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
         return False
     if isinstance(solver, Auto):
         solver = solver.for_stream(source.n_rows, source.dimension)
-    return isinstance(solver, BlockDCD) and 24 * source.n_rows <= _LITTLE_ROOM * source.room
+    # Three numbers per row in training; then codes of each class, which are copied as they are
+    # joined.
+    needed = (24 + 8 * len(source.labels)) * source.n_rows
+    return isinstance(solver, BlockDCD) and needed <= _LITTLE_ROOM * source.room
 
 
-def witnessed_without_pass(i: int, problem: BaseProblem, result: Result) -> Result:
+def witnessed_without_pass(
+    i: int, problem: BaseProblem, result: Result, *, keep_alpha: bool = False
+) -> Result:
     """The result with a witness in as few bits as keep the target met; see ``Finish``.
 
-    It is without a witness if none keeps it.
+    It is without a witness if none keeps it, and without alpha unless that is to be kept: that of
+    many classes would take more memory than the data.
     """
     alpha, certificate = result.alpha, result.certificate
     if alpha is None:
         return result
+    if not keep_alpha:
+        result = replace(result, alpha=None, start=replace(result.start, alpha=None))
     box, largest = problem.C * problem.weights, 1.0
     if problem.loss.has_penalty:
         inside = box > 0.0

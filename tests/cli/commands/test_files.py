@@ -1,7 +1,5 @@
 """Files from the shell: converting, scaling, what is in them, and models of liblinear."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

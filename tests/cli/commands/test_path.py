@@ -1,7 +1,5 @@
 """certsvm path, select and compare, liblinear's -v and -C, and what is shown meanwhile."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

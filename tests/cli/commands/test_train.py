@@ -1,7 +1,5 @@
 """Training from the shell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

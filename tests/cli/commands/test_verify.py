@@ -1,7 +1,5 @@
 """Judging models from the shell."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

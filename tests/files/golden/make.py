@@ -4,8 +4,6 @@ They are never made anew for a format that has been released: a version that can
 that writes other bytes for the same content, has changed the format and needs a new number.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path
