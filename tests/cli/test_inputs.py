@@ -217,7 +217,7 @@ def _numbers(ran: Ran) -> list[float]:
 
 def test_without_the_option_strings_are_refused(tmp_path: Path) -> None:
     rows().to_csv(tmp_path / "t.csv", index=False)
-    wrong = "'colour' holds string, not numbers. --drop colour"
+    wrong = "'colour' holds string, not numbers"
     for command in ("train t.csv", "convert t.csv t.arrow"):
         refuse(wrong, command, cwd=tmp_path)
     (tmp_path / "text").write_text("1 1:1\n-1 2:1\n")

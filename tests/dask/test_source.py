@@ -45,7 +45,7 @@ def test_the_fingerprint_is_that_of_the_rows(client: Client, step: int) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.array([0, 1, np.nan, None] * 50, dtype=object), "without a label"),
+        (np.array([0, 1, np.nan, None] * 50, dtype=object), "a label is missing"),
         (np.array(["a", "b", np.nan, "a"] * 50, dtype=object), "without a label"),
         (np.random.default_rng(0).standard_normal(200), "Unknown label type"),
     ],

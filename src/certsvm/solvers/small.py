@@ -56,8 +56,8 @@ def solved(problem: Problem) -> Start | None:
     Y *= problem.labels[active, None]
     if wide:
         # w is in the span of the rows, but for a free intercept: its coordinates in an orthonormal
-        # basis of that.
-        n_regularised = d - problem.free_intercept
+        # basis of that. Rounding must not give columns without a value a weight.
+        n_regularised, occupied = d - problem.free_intercept, Y.any(axis=0)
         basis, triangle = np.linalg.qr(Y[:, :n_regularised].T)
         Y = np.column_stack([triangle.T, Y[:, n_regularised:]])
     box, alpha_hat = losses.box_end(loss, C, weights), losses.smoothing_centre(loss, C, weights)
@@ -101,7 +101,7 @@ def solved(problem: Problem) -> Start | None:
     whole[active] = alpha
     if wide:
         size = basis.shape[1]
-        w = np.append(basis @ w[:size], w[size:])
+        w = np.where(occupied, np.append(basis @ w[:size], w[size:]), 0.0)
     return Start(w, 1, whole, sigma)
 
 
