@@ -54,12 +54,10 @@ class PrintedProgress(Observer):
         With several, lines begin with the class.
     interval : float, default=1.0
         Seconds between lines of a problem; zero prints one for each pass.
-    summary : bool, default=True
-        Whether to print what came of each problem.
     """
 
-    def __init__(self, n_problems: int, interval: float = 1.0, *, summary: bool = True) -> None:
-        self._several, self._interval, self._summary = n_problems > 1, interval, summary
+    def __init__(self, n_problems: int, interval: float = 1.0) -> None:
+        self._several, self._interval = n_problems > 1, interval
         self._n_problems, self._n_proved = n_problems, 0
 
     def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
@@ -79,9 +77,8 @@ class PrintedProgress(Observer):
         """Print the certificate, and of several classes how many targets are proved so far."""
         self._n_proved += result.certificate.met
         so_far = f"; {self._n_proved} of {self._n_problems} classes proved" * self._several
-        if self._summary:
-            passes = shown_passes(result.passes)
-            _print(f"class {tidy(label)}: {passes}, {result.certificate}{so_far}")
+        passes = shown_passes(result.passes)
+        _print(f"class {tidy(label)}: {passes}, {result.certificate}{so_far}")
 
 
 def _print(line: str) -> None:
