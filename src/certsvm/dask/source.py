@@ -36,7 +36,12 @@ from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, ClassSurvey, Obje
 from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.solvers import SmoothedNewton, Solver
 from certsvm.training.settings import LOST, Result
-from certsvm.verification.evidence import Fingerprint, FingerprintBuilder, FingerprintPart
+from certsvm.verification.evidence import (
+    Fingerprint,
+    FingerprintBuilder,
+    FingerprintPart,
+    fingerprint_part,
+)
 
 SOLVERS: dict[str, Solver] = {
     "cocoa": Cocoa(), "smoothed-newton": SmoothedNewton(), "newton": SmoothedNewton()
@@ -185,7 +190,7 @@ class ClusterSource(Source):
 
 
 def _fingerprint_part(block: LoadedBlock, first: int) -> FingerprintPart:
-    return FingerprintPart.of(block.rows.matrix, block.labels[block.codes], first)
+    return fingerprint_part(block.rows.matrix, block.labels[block.codes], first)
 
 
 def _classes(labels: set[Any]) -> NDArray[Any]:

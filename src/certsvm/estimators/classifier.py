@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certsvm.certificates.certificate import Certificate, tidy
-from certsvm.files.scores import OptimumMixin, binary_problems, products
+from certsvm.files.scores import OptimumMixin, products
 from certsvm.kernels.losses import loss_named
 from certsvm.matrices import checked_csr, dense, exact_labels, refuse_broken
 from certsvm.problem.base import Objective
@@ -34,6 +34,7 @@ from certsvm.training.history import History
 from certsvm.verification import optimum_intervals
 from certsvm.verification.evidence import Fingerprint
 from certsvm.verification.optimum_intervals import Array, OptimumIntervals, RowSizes
+from certsvm.verification.verify import binary_problems, verify
 
 if TYPE_CHECKING:
     from certsvm.files.model import Model
@@ -257,7 +258,6 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         """
         from certsvm.files.model import Model
         from certsvm.fitting.fit_model import joined, proof
-        from certsvm.verification.verify import verify
 
         check_is_fitted(self)
         if (X is None) != (y is None) or (X is None and sample_weight is not None):

@@ -26,7 +26,6 @@ from certsvm.certificates.certificate import DEFAULT_TOL, Certificates
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.files.model import listing
-from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
@@ -39,6 +38,7 @@ from certsvm.scalars import as_float
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
 from certsvm.training.settings import INTERRUPTED, Result, Settings
+from certsvm.verification.verify import binary_problems, positive_classes
 
 
 def _learns_online(estimator: LinearSVC) -> bool:

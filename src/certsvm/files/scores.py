@@ -18,6 +18,7 @@ from certsvm.verification.optimum_intervals import (
     status_of,
     unflippable,
 )
+from certsvm.verification.verify import binary_problems, checked_weights
 
 _ROWS_AT_ONCE = 8192
 
@@ -103,31 +104,6 @@ def blocks_of(X: Any, y: Any = None, sample_weight: Any = None) -> Iterator[tupl
             yield (*block, None, None)[:3]
         else:
             yield block, None, None
-
-
-def positive_classes(n_classes: int) -> list[int]:
-    """The class on the positive side of each binary problem, by position."""
-    return [1] if n_classes == 2 else list(range(n_classes))
-
-
-def binary_problems(
-    classes: NDArray[Any], class_weight: Vector, y: Any, given: Any, n_rows: int, *,
-    multilabel: bool = False,
-) -> Iterator[tuple[Vector, Vector]]:  # fmt: skip
-    """Signs and weights of rows in each problem, of their labels and given weights (None: one)."""
-    from certsvm.verification import verify
-
-    given = verify.checked_weights(1.0 if given is None else given, n_rows)
-    if multilabel:
-        columns = verify.columns_of_labels(y, (n_rows, len(classes)))
-        for labels, factor in zip(columns.T, class_weight, strict=True):
-            factors = np.array([1.0, factor])
-            yield from binary_problems(np.arange(2), factors, labels, given, n_rows)
-        return
-    position = verify.positions(classes, y, n_rows)
-    for positive in positive_classes(len(classes)):
-        signs = np.where(position == positive, 1.0, -1.0)
-        yield signs, verify.weights_in_problem(class_weight, position, positive, given)
 
 
 class OptimumMixin:
@@ -232,8 +208,6 @@ class OptimumMixin:
         >>> LinearSVC(0.1, tol=1e-6, random_state=0).fit(X, y).stability(X) > 0.95
         True
         """
-        from certsvm.verification.verify import checked_weights
-
         optimum = self._optimum()
         sure = total = 0.0
         for block, _, given in blocks_of(X, None, sample_weight):
@@ -242,7 +216,7 @@ class OptimumMixin:
                 surely = unflippable(low.ravel(), high.ravel()).reshape(low.shape).all(1)
             else:
                 surely = unflippable(low, high)
-            weights = checked_weights(1.0 if given is None else self._to_host(given), surely.size)
+            weights = checked_weights(self._to_host(given), surely.size)
             sure += float(weights[surely].sum())
             total += float(weights.sum())
         return sure / total if total > 0.0 else 0.0

@@ -14,7 +14,6 @@ from certsvm.certificates.certificate import DEFAULT_TOL, Certificate, Certifica
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.model import Model
-from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import columns_in_order, dense, exact_labels
 from certsvm.problem.base import Objective
@@ -26,6 +25,7 @@ from certsvm.solvers import Auto, Start
 from certsvm.solvers.dual_coordinates import alpha_from_margins
 from certsvm.training.loop import train
 from certsvm.training.settings import INTERRUPTED, Progress, Settings
+from certsvm.verification.verify import binary_problems, positive_classes
 
 # Passes end when L could rise by this share of the accuracy to prove, at most.
 _WORTH_IT = 0.1

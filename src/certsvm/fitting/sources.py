@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from certsvm.certificates.certificate import tidy
 from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
-from certsvm.files.scores import positive_classes
 from certsvm.matrices import exact_labels
 from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective, SummableProblem
 from certsvm.problem.problems import Problem, StreamedProblem
@@ -29,6 +28,7 @@ from certsvm.resources import ALONE, Team, available_memory
 from certsvm.scalars import plain
 from certsvm.solvers import Solver, Start, make_solver
 from certsvm.training.settings import Result
+from certsvm.verification.verify import positive_classes
 
 if TYPE_CHECKING:
     from certsvm.files.streams import BlockStream
@@ -102,7 +102,7 @@ class Source(ABC):
         multilabel: bool = False,
     ) -> None:  # fmt: skip
         self.classes, self.totals, self.multilabel = classes, totals, multilabel
-        self.positive = list(range(classes.size)) if multilabel else positive_classes(classes.size)
+        self.positive = positive_classes(classes.size, multilabel=multilabel)
         self.labels = [classes[i] for i in self.positive]
         self.set_class_weight(class_weight)
 

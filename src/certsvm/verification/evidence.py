@@ -29,8 +29,8 @@ import hashlib
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certsvm.matrices import checked_csr, read_only
 from certsvm.verification.interval_arithmetic import Vector
+from certsvm.verification.optimum_intervals import added_up
 
 _GROUP = 4096
 # Conversions stay in the processor's cache.
@@ -71,11 +72,11 @@ class Fingerprint:
     digest: str
 
     def __post_init__(self) -> None:
-        numbers = self.n_rows, self.n_columns, self.n_values
-        if not all(type(number) is int and number >= 0 for number in numbers):
-            raise ValueError(f"a fingerprint has three integers >= 0, got {numbers!r:.100}")
-        if not (isinstance(self.digest, str) and re.fullmatch("[0-9a-f]{64}", self.digest)):
-            raise ValueError(f"a fingerprint has 64 hexadecimal digits, got {self.digest!r:.100}")
+        *numbers, digest = astuple(self)
+        counts = all(type(number) is int and number >= 0 for number in numbers)
+        if not (counts and re.fullmatch("[0-9a-f]{64}", str(digest))):
+            has = "three integers >= 0 and 64 hexadecimal digits"
+            raise ValueError(f"a fingerprint has {has}, got {astuple(self)!r:.200}")
 
     @classmethod
     def of(cls, X: Any, labels: ArrayLike) -> Fingerprint:
@@ -105,7 +106,7 @@ class FingerprintBuilder:
     >>> X, y = np.eye(3), ["a", "b", "a"]
     >>> builder = FingerprintBuilder(3)
     >>> builder.update(X[:1], y[:1])
-    >>> builder.join(FingerprintPart.of(X[1:], y[1:], first_row=1))
+    >>> builder.join(fingerprint_part(X[1:], y[1:], first_row=1))
     >>> builder.finish() == Fingerprint.of(X, y)
     True
     """
@@ -114,7 +115,8 @@ class FingerprintBuilder:
         self.n_columns = int(n_columns)
         self.n_rows = self.n_values = 0
         self.kind = self.digests = b""
-        self._group = hashlib.sha256()
+        # Of the last group, if that is not whole; a hash cannot be sent to other processes.
+        self._group: Any = None
 
     def update(self, X: Any, labels: ArrayLike) -> None:
         """Add rows and their labels: numbers or strings, of one kind in all blocks."""
@@ -122,28 +124,30 @@ class FingerprintBuilder:
         if X.shape[1] > self.n_columns:
             raise ValueError(f"X has {X.shape[1]} columns, more than the {self.n_columns} stated")
         self._set_kind(kind)
-        for block, its_labels in _blocks(X, words, self.n_rows):
-            self._group.update(_canonical_words(block, its_labels).data)
-            self.n_rows += block.shape[0]
-            self.n_values += block.nnz
+        for first, n_rows, values, rows, columns in entries(X, _AT_ONCE, self.n_rows):
+            used = values != 0.0
+            written = rows[used], columns[used], values[used]
+            self._group = self._group or hashlib.sha256()
+            self._group.update(_canonical_words(words[first : first + n_rows], *written).data)
+            self.n_rows += n_rows
+            self.n_values += int(np.count_nonzero(used))
             if self.n_rows % _GROUP == 0:
                 self.digests += self._group.digest()
-                self._group = hashlib.sha256()
+                self._group = None
 
     def join(self, part: FingerprintPart) -> None:
         """Add the rows of a part, which must be the next ones."""
-        if part.first_row != self.n_rows:
-            raise ValueError(f"row {self.n_rows} is next, not row {part.first_row}")
-        self.update(*part.head)
-        self._set_kind(part.kind)
-        self.n_rows += len(part.digests) // 32 * _GROUP
-        self.n_values += part.n_values
-        self.digests += part.digests
-        self.update(*part.tail)
+        head, whole, tail = part
+        self.update(*head)
+        self._set_kind(whole.kind)
+        self.n_rows += whole.n_rows
+        self.n_values += whole.n_values
+        self.digests += whole.digests
+        self.update(*tail)
 
     def finish(self) -> Fingerprint:
         """The fingerprint of all rows so far."""
-        last = self._group.digest() if self.n_rows % _GROUP else b""
+        last = b"" if self._group is None else self._group.digest()
         counts = struct.pack("<qq", self.n_rows, self.n_values)
         digest = hashlib.sha256(counts + self.kind + self.digests + last).hexdigest()
         return Fingerprint(self.n_rows, self.n_columns, self.n_values, digest)
@@ -154,41 +158,22 @@ class FingerprintBuilder:
         self.kind = kind or self.kind
 
 
-@dataclass(frozen=True)
-class FingerprintPart:
+Labelled: TypeAlias = tuple[Any, NDArray[Any]]
+FingerprintPart: TypeAlias = tuple[Labelled, FingerprintBuilder, Labelled]
+"""Rows before the first group that is whole, what whole groups have, and rows after the last."""
+
+
+def fingerprint_part(X: Any, labels: ArrayLike, first_row: int) -> FingerprintPart:
     """What a fingerprint needs of consecutive rows, so that they can be read in several places.
 
-    Attributes
-    ----------
-    first_row : int
-        Number of rows before these.
-    head, tail : (X, labels)
-        The rows before the first group that is whole among these, and those after the last.
-    kind : bytes
-        The kind of labels in whole groups.
-    n_values : int
-        How many of their values are not zero.
-    digests : bytes
-        Their digests.
+    ``first_row`` others precede them.
     """
-
-    first_row: int
-    head: tuple[Any, NDArray[Any]]
-    kind: bytes
-    n_values: int
-    digests: bytes
-    tail: tuple[Any, NDArray[Any]]
-
-    @classmethod
-    def of(cls, X: Any, labels: ArrayLike, first_row: int) -> FingerprintPart:
-        """The part of these rows, which ``first_row`` others precede."""
-        X, labels = checked_csr(X) if sp.issparse(X) else np.asarray(X), np.asarray(labels)
-        first = min(len(labels), -first_row % _GROUP)
-        last = len(labels) - (len(labels) - first) % _GROUP
-        whole = FingerprintBuilder(X.shape[1])
-        whole.update(X[first:last], labels[first:last])
-        head, tail = (X[:first], labels[:first]), (X[last:], labels[last:])
-        return cls(first_row, head, whole.kind, whole.n_values, whole.digests, tail)
+    X, labels = checked_csr(X) if sp.issparse(X) else np.asarray(X), np.asarray(labels)
+    first = min(len(labels), -first_row % _GROUP)
+    last = len(labels) - (len(labels) - first) % _GROUP
+    whole = FingerprintBuilder(X.shape[1])
+    whole.update(X[first:last], labels[first:last])
+    return (X[:first], labels[:first]), whole, (X[last:], labels[last:])
 
 
 def _checked(X: Any, labels: ArrayLike) -> tuple[Any, bytes, NDArray[np.uint64]]:
@@ -225,43 +210,56 @@ def _numbers(labels: NDArray[Any]) -> NDArray[np.float64]:
     return numbers
 
 
-def _blocks(
-    X: Any, labels: NDArray[np.uint64], first_row: int
-) -> Iterator[tuple[sp.csr_array, NDArray[np.uint64]]]:
-    """The rows without zeros and duplicates, in blocks that lie in one group each."""
-    n_rows, n_columns = X.shape
-    sparse = sp.issparse(X)
+def entries(
+    X: Any, most: int, first_row: int = 0
+) -> Iterator[tuple[int, int, Vector, NDArray[np.intp], NDArray[np.intp]]]:
+    """All values of an array or CSR matrix, in blocks of consecutive rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_columns)
+        What is stored twice is added up in float64, as in training.
+    most : int
+        About how many values a block has. It has at least a row, and lies in one group.
+    first_row : int, default=0
+        The number of rows before these, which tells where groups begin.
+
+    Yields
+    ------
+    first, n_rows : int
+        The number of a block's first row, and of its rows.
+    values, rows, columns : ndarray
+        Each value in float64, its row in the block and its column, in ascending order.
+    """
+    X, sparse, (n_rows, n_columns) = added_up(X), sp.issparse(X), X.shape
     starts = X.indptr.astype(np.int64) if sparse else np.arange(n_rows + 1) * n_columns
     first = 0
     while first < n_rows:
-        last = int(np.searchsorted(starts, starts[first] + _AT_ONCE, side="right")) - 1
+        last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
         last = min(max(last, first + 1), first + _GROUP - (first_row + first) % _GROUP, n_rows)
+        part, n_here = slice(starts[first], starts[last]), last - first
         if sparse:
-            # Duplicates are added up in float64, as in training, and not in the caller's arrays.
-            part = slice(starts[first], starts[last])
-            entries = X.data[part].astype(np.float64), X.indices[part].copy()
-            offsets = starts[first : last + 1] - starts[first]
-            block = sp.csr_array((*entries, offsets), shape=(last - first, n_columns))
-            block.sum_duplicates()
-            block.eliminate_zeros()
+            values, columns = X.data[part], X.indices[part].astype(np.intp)
         else:
-            block = sp.csr_array(X[first:last].astype(np.float64))
-        yield block, labels[first:last]
+            values, columns = X[first:last].reshape(-1), np.tile(np.arange(n_columns), n_here)
+        rows = np.repeat(np.arange(n_here), np.diff(starts[first : last + 1]))
+        yield first, n_here, values.astype(np.float64), rows, columns
         first = last
 
 
-def _canonical_words(X: sp.csr_array, labels: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _canonical_words(
+    labels: NDArray[np.uint64], rows: NDArray[np.intp], columns: NDArray[np.intp], values: Vector
+) -> NDArray[np.uint64]:
     n_rows, width = labels.shape
-    starts = X.indptr.astype(np.int64)
-    lengths = np.diff(starts)
-    words = np.empty(n_rows * (1 + width) + 2 * X.nnz, dtype="<u8")
+    lengths = np.bincount(rows, minlength=n_rows)
+    words = np.empty(n_rows * (1 + width) + 2 * values.size, dtype="<u8")
     # Where each row begins, and each of its values.
-    at_row = np.arange(n_rows) * (1 + width) + 2 * starts[:-1]
-    at_value = 2 * np.arange(X.nnz) + np.repeat(np.arange(1, n_rows + 1) * (1 + width), lengths)
+    at_row = np.arange(n_rows) * (1 + width) + 2 * (np.cumsum(lengths) - lengths)
+    at_value = 2 * np.arange(values.size) + (rows + 1) * (1 + width)
     words[at_row] = lengths
     words[at_row[:, np.newaxis] + np.arange(1, 1 + width)] = labels
-    words[at_value] = X.indices
-    words[at_value + 1] = X.data.view(np.uint64)
+    words[at_value] = columns
+    words[at_value + 1] = values.view(np.uint64)
     return words
 
 
@@ -297,9 +295,9 @@ class Witness:
 
     def __post_init__(self) -> None:
         codes, scale = np.asarray(self.codes), np.asarray(self.scale, dtype=np.float64)
-        shape = f"{codes.dtype} of shape {codes.shape}"
-        if codes.ndim != 2 or codes.dtype not in (np.uint8, np.uint16, np.uint32):
-            raise ValueError(f"codes must be a matrix of uint8, uint16 or uint32, got {shape}")
+        if codes.ndim != 2 or codes.dtype not in _CODES.values():
+            what = f"{codes.dtype} of shape {codes.shape}"
+            raise ValueError(f"codes must be a matrix of uint8, uint16 or uint32, got {what}")
         # NaN must fail, so the comparisons are not negated.
         if scale.shape != codes.shape[:1] or not ((scale > 0) & (scale < np.inf)).all():
             raise ValueError(f"scales must be finite, > 0, one for each problem: got {scale}")
@@ -307,7 +305,8 @@ class Witness:
         object.__setattr__(self, "scale", read_only(scale))
 
     def __repr__(self) -> str:
-        return f"<Witness of {self.n_rows} rows, {self.n_problems} problems, {self.bits} bits each>"
+        n_problems, n_rows = self.codes.shape
+        return f"<Witness of {n_rows} rows, {n_problems} problems, {self.bits} bits each>"
 
     @classmethod
     def quantise(cls, alpha: Vector, box: Vector, bits: int = 8, *, scale: float = 1.0) -> Witness:
@@ -342,16 +341,6 @@ class Witness:
         return cls(codes[np.newaxis], np.array([scale]))
 
     @property
-    def n_problems(self) -> int:
-        """Number of problems."""
-        return int(self.codes.shape[0])
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.codes.shape[1])
-
-    @property
     def bits(self) -> int:
         """Bits for each alpha_k."""
         return 8 * self.codes.dtype.itemsize
@@ -375,7 +364,7 @@ class Witness:
         """
         codes = self.codes[i, first : first + box.size]
         if codes.size != box.size:
-            raise ValueError(f"the witness is about {self.n_rows} rows, the data has more")
+            raise ValueError(f"the witness is about {self.codes.shape[1]} rows, the data has more")
         with np.errstate(over="ignore", invalid="ignore"):
             alpha: Vector = box * (self.scale[i] * (codes / float(2**self.bits - 1)))
         return alpha

@@ -61,30 +61,29 @@ def exactly(numbers: Iterable[float]) -> Exact:
 class Problem:
     """One class against the others.
 
-    The last of ``weights`` is the intercept, and the last column of all rows is one.
+    The last of ``weights`` is the intercept, and the last column of all rows is one. ``dual`` says
+    whether there is an alpha.
     """
 
-    def __init__(
-        self, claim: dict[str, Any], weights: Sequence[float], witness: ExactWitness | None
-    ) -> None:
+    def __init__(self, claim: dict[str, Any], weights: Sequence[float], *, dual: bool) -> None:
         self.about = {name: claim[name] for name in PROBLEM}
         self.C, self.rho, *self.claimed = (Fraction(float(claim[name])) for name in NUMBERS)
         self.squared = {"hinge": False, "squared_hinge": True}[claim["loss"]]
         self.free = {False: self.rho > 0, True: False}[claim["penalize_intercept"]]
-        self.weights, self.witness = exactly(weights), witness
+        self.weights, self.dual = exactly(weights), dual
         self.losses, self.feasible = Fraction(0), True
         # Of the rows of either label: sum_k alpha_k label_k x_k, times 2^e, and
         # sum_k alpha_k^2 / s_k, times 2^BITS.
         self.v, self.e, self.squares = [[0] * len(weights), [0] * len(weights)], 0, [0, 0]
 
-    def add(self, k: int, y: int, s: float, columns: list[int], row: Exact) -> None:
-        """Add row k, with the label y = +-1 and the weight s."""
+    def add(self, y: int, s: float, columns: list[int], row: Exact, alpha: float | None) -> None:
+        """Add a row, with the label y = +-1 and the weight s."""
         (w, e), (values, f) = self.weights, row
         margin = y * sum(map(mul, map(w.__getitem__, columns), values))
         distance = Fraction(max(0, (1 << (e + f)) - margin), 1 << (e + f))
         self.losses += Fraction(s) * distance ** (1 + self.squared)
-        if self.witness:
-            self.add_alpha(self.witness(k, float(self.C) * s), y, s, columns, row)
+        if alpha is not None:
+            self.add_alpha(alpha, y, s, columns, row)
 
     def add_alpha(self, alpha: float, y: int, s: float, columns: list[int], row: Exact) -> None:
         """Add alpha of a row, which must be in the box; that of the hinge may be rounded up."""
@@ -113,7 +112,7 @@ class Problem:
         sane = self.C > 0 <= self.rho and (self.rho > 0 or b == 0) and self.feasible
         last = Fraction(b, 1 << e) / self.rho if b and self.rho and not self.free else 0
         J = (Fraction(sum(map(mul, w, w)), 4**e) + last**2) / 2 + self.C * self.losses
-        L = self.L() if self.witness and sane else None
+        L = self.L() if self.dual and sane else None
         primal, above, dual, below = self.claimed
         true = sane and primal + above >= J and (J if L is None else L) >= dual - below
         word = "refuted" if not true else "half confirmed" if L is None else "confirmed"
@@ -138,11 +137,11 @@ class Problem:
 
 def judge(
     claims: Sequence[dict[str, Any]], classes: list[Any], class_weight: Sequence[float],
-    weights: Sequence[Sequence[float]], rows: Iterable[Row],
-    witnesses: Iterable[ExactWitness | None],
+    weights: Sequence[Sequence[float]], rows: Iterable[Row], witnesses: Sequence[ExactWitness],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """The verdicts on all classes."""
-    problems = [Problem(*parts) for parts in zip(claims, weights, witnesses, strict=True)]
+    """The verdicts on all classes; without witnesses, their list is empty."""
+    dual = len(witnesses) > 0
+    problems = [Problem(*parts, dual=dual) for parts in zip(claims, weights, strict=True)]
     if not problems:
         raise ValueError("the model has no certificate")
     two, d = len(classes) == 2, len(weights[0]) - 1
@@ -155,9 +154,11 @@ def judge(
         if own < 0.0 or s < 0.0:
             raise ValueError("a weight is negative")
         row = exactly([*values, 1.0])
-        for c, problem in zip(classes[two:], problems, strict=True):
+        for i, (c, problem) in enumerate(zip(classes[two:], problems, strict=True)):
             y = 1 if label == c else -1
-            problem.add(k, y, own if two or y == 1 else s, [*columns, d], row)
+            weight = own if two or y == 1 else s
+            alpha = witnesses[i](k, float(problem.C) * weight) if dual else None
+            problem.add(y, weight, [*columns, d], row, alpha)
     return [{"class": c, **p.verdict()} for c, p in zip(classes[two:], problems, strict=True)]
 
 
@@ -274,7 +275,7 @@ def verify_exactly(
     try:
         content, arrays = container(model, "model")
         parameters, claims = content["parameters"], content["certificates"]
-        witnesses: list[ExactWitness | None] = [None] * len(claims)
+        witnesses: list[ExactWitness] = []
         weights = [[*w, b] for w, (b,) in zip(arrays["coef"], arrays["intercept"], strict=True)]
         if os.path.exists(model + ".witness"):
             kept = container(model + ".witness", "witness")[1]

@@ -16,10 +16,11 @@ reported as claimed. The rows are read a block at a time, so they need not fit i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property
+from itertools import pairwise
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -31,11 +32,15 @@ from certsvm.certificates.certificate import LOSS_NAMES, PRIMAL_ONLY, Certificat
 from certsvm.markup import element, statement, table
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, refuse_masked
 from certsvm.scalars import as_float
-from certsvm.verification import interval_arithmetic as arithmetic
-from certsvm.verification.evidence import FingerprintBuilder
-from certsvm.verification.exact import Row, judge, upwards
-from certsvm.verification.interval_arithmetic import Interval, ProblemSums, RowBlock, Vector
-from certsvm.verification.optimum_intervals import added_up
+from certsvm.verification import exact as exactly
+from certsvm.verification.evidence import FingerprintBuilder, entries
+from certsvm.verification.interval_arithmetic import (
+    UNDERFLOW,
+    Interval,
+    ProblemSums,
+    RowBlock,
+    Vector,
+)
 
 # Relative to J. A larger allowance does not make a claim false, but what it excuses beyond this is
 # not confirmed: the printed numbers would be far from the true ones.
@@ -140,55 +145,52 @@ class Verification(Judged):
         least_zero = (c.primal_rounding, c.dual_rounding, c.intercept_scaling)
         # Conditions are written so that NaN does not pass.
         finite = all(map(math.isfinite, (c.primal, c.dual, c.C, *least_zero)))
-        if not (finite and min(least_zero) >= 0.0 and c.C > 0.0):
+        if not (finite and min(least_zero) >= 0.0 and c.C > 0.0 and self.box_violation == 0.0):
             return REFUTED
-        primal, dual = Fraction(c.primal), Fraction(c.dual)
+        primal, dual, of_primal, of_dual = map(
+            Fraction, (c.primal, c.dual, c.primal_rounding, c.dual_rounding)
+        )
         excuse = Fraction(LARGEST_EXCUSE) * abs(primal)
-        verdict = _compared(self.J, primal, Fraction(c.primal_rounding), excuse)
-        rounding = Fraction(c.dual_rounding)
+        verdicts = [_compared(self.J, primal, of_primal, excuse)]
+        if self.L is not None:
+            verdicts.append(_compared(self.L, dual, of_dual, excuse))
         # No true lower bound lies above J.
-        least = dual - rounding
-        if self.L is None:
-            of_dual = HALF_CONFIRMED if least <= self.J.low else UNDECIDED
-            of_dual = REFUTED if least > self.J.high else of_dual
+        elif (least := dual - of_dual) > self.J.high:
+            return REFUTED
         else:
-            of_dual = _compared(self.L, dual, rounding, excuse)
-            of_dual = of_dual if self.box_violation == 0.0 else REFUTED
-        return max(verdict, of_dual, key=VERDICTS.index)
+            verdicts.append(HALF_CONFIRMED if least <= self.J.low else UNDECIDED)
+        return max(verdicts, key=VERDICTS.index)
 
     @property
     def relative_gap(self) -> float:
         """The recomputed J / L - 1, an upper bound; with the claimed L if there is no alpha."""
-        if self.L is not None:
-            return self.recomputed.proved_gap
-        c = self.claimed
-        if not (math.isfinite(c.dual) and math.isfinite(c.dual_rounding)):
-            return math.inf
-        return replace(self.recomputed, dual=c.dual, dual_rounding=c.dual_rounding).proved_gap
+        c, recomputed = self.claimed, self.recomputed
+        if self.L is None and math.isfinite(c.dual) and math.isfinite(c.dual_rounding):
+            recomputed = replace(recomputed, dual=c.dual, dual_rounding=c.dual_rounding)
+        return recomputed.proved_gap
 
     def __str__(self) -> str:
-        claimed = self.claimed
-        if self.L is not None:
-            dual = f"dual {self.L.low:.6g} recomputed from alpha"
-        elif claimed.bound == PRIMAL_ONLY:
+        c, J, L = self.claimed, self.J, self.L
+        dual = f"dual {c.dual:.6g} claimed, not verified: that takes the dual point"
+        if L is not None:
+            dual = f"dual {L.low:.6g} recomputed from alpha"
+        elif c.bound == PRIMAL_ONLY:
             dual = "no dual bound (certsvm.bound finds one)"
-        else:
-            dual = f"dual {claimed.dual:.6g} claimed, not verified: that takes the dual point"
-        parts = [f"class {tidy(self.label)}: primal {self.J.high:.6g} recomputed", dual]
+        parts = [f"class {tidy(self.label)}: primal {J.high:.6g} recomputed", dual]
         if self.box_violation > 0:
             parts.append(f"alpha leaves its box by {self.box_violation:.3g}")
         elif math.isfinite(self.relative_gap):
             parts.append(f"gap {percent(self.relative_gap)}")
-        claims = f"the certificate (primal {claimed.primal:.6g}, dual {claimed.dual:.6g})"
+        claims = f"the certificate (primal {c.primal:.6g}, dual {c.dual:.6g})"
         if self.verdict == REFUTED:
             parts.append(f"DOES NOT MATCH {claims}: other data, other weights, or a changed model")
         elif self.verdict == UNDECIDED:
-            parts.append(f"CANNOT BE CHECKED at this precision against {claims}: the primal is")
-            parts[-1] += f" {self.J}" + ("" if self.L is None else f" and the dual {self.L}")
+            parts.append(f"CANNOT BE CHECKED at this precision against {claims}: the primal is {J}")
+            parts[-1] += "" if L is None else f" and the dual {L}"
         if self.exact is not None:
-            parts.append(f"exactly, J - primal = {upwards(self.exact['J - primal'])}")
-            if self.L is not None:
-                parts.append(f"dual - L = {upwards(self.exact['dual - L'])}")
+            excess = {name: self.exact[name] for name in ("J - primal", "dual - L")}
+            shown = [f"{k} = {exactly.upwards(x)}" for k, x in excess.items() if x is not None]
+            parts.append(f"exactly, {'; '.join(shown)}")
         return "; ".join(parts)
 
     def __repr__(self) -> str:
@@ -289,46 +291,26 @@ def verify(
     'confirmed'
     """
     clf = getattr(clf, "best_estimator_", clf)
-    certificates: list[Certificate] | None = getattr(clf, "certificates_", None)
-    if not certificates:
+    if not getattr(clf, "certificates_", None):
         raise ValueError(
             f"this {type(clf).__name__} has no certificate to verify. Pass a certsvm.LinearSVC "
             "after fit (partial_fit does not certify); of a pipeline, its last step and its X."
         )
     X = checked_matrix(columns_in_order(X, getattr(clf, "feature_names_in_", None)))
-    shape = len(certificates), X.shape[0]
+    shape = len(clf.certificates_), X.shape[0]
     alphas: Any = getattr(clf, "dual_coef_", None)
-    if alphas is not None:
-        alphas = np.asarray(alphas, dtype=np.float64)
-        if alphas.shape != shape:
-            what = f"the model keeps dual variables of shape {alphas.shape}, not {shape}"
-            raise ValueError(f"{what}, as its certificates and X need: pass the training data")
+    if alphas is None:
+        return _recomputed(clf, "_", None, [(X, y, sample_weight)], exact=exact)
+    alphas = np.asarray(alphas, dtype=np.float64)
+    if alphas.shape != shape:
+        what = f"the model keeps dual variables of shape {alphas.shape}, not {shape}"
+        raise ValueError(f"{what}, as its certificates and X need: pass the training data")
 
-    def stored(offset: int, i: int, box: Vector, first: int) -> Vector:
-        part: Vector = alphas[offset + i, first : first + box.size]
+    def stored(i: int, box: Vector, first: int) -> Vector:
+        part: Vector = alphas[i, first : first + box.size]
         return part
 
-    recomputed = _exact_report if exact else _report
-    coef, alpha_of = dense(clf.coef_), None if alphas is None else stored
-    if not getattr(clf, "multilabel_", False):
-        return recomputed(
-            coef, clf.intercept_, certificates, clf.classes_, clf.class_weight_,
-            alpha_of and partial(alpha_of, 0), [(X, y, sample_weight)],
-        )  # fmt: skip
-    report, labels = VerificationReport(), columns_of_labels(y, shape[::-1])
-    # Or some certificates, or weights, would be left out.
-    if {len(coef), *map(len, (clf.intercept_, clf.classes_, clf.class_weight_))} != {shape[0]}:
-        names = "coef_, intercept_, classes_, class_weight_ and certificates_"
-        raise ValueError(f"{names} are not of the same length: they do not belong together")
-    for i, label in enumerate(clf.classes_):
-        # Each column is a problem of its own: its ones against its zeros.
-        column, factors = slice(i, i + 1), np.array([1.0, clf.class_weight_[i]])
-        of_label = recomputed(
-            coef[column], clf.intercept_[column], certificates[column], np.arange(2), factors,
-            alpha_of and partial(alpha_of, i), [(X, labels[:, i], sample_weight)],
-        )  # fmt: skip
-        report.append(replace(of_label[0], label=label))
-    return report
+    return _recomputed(clf, "_", stored, [(X, y, sample_weight)], exact=exact)
 
 
 def verify_model(
@@ -366,9 +348,9 @@ def verify_model(
     if callable(blocks):
         blocks = blocks()
     witness, builder = model.witness, FingerprintBuilder(model.coef.shape[1])
-    if witness is not None and witness.n_problems != (n := len(model.certificates)):
+    if witness is not None and len(witness.codes) != (n := len(model.certificates)):
         raise ValueError(
-            f"there are dual points of {witness.n_problems} problems, {n} certificates"
+            f"there are dual points of {len(witness.codes)} problems, {n} certificates"
         )
 
     def fingerprinted() -> Iterator[tuple[Any, ...]]:
@@ -377,119 +359,115 @@ def verify_model(
             yield X, *rest
             builder.update(X, np.asarray(rest[0]).ravel())
 
-    report = (_exact_report if exact else _report)(
-        model.coef, model.intercept, model.certificates, model.classes, model.class_weight,
-        None if witness is None else witness.alpha, fingerprinted(),
-    )  # fmt: skip
+    alpha_of = None if witness is None else witness.alpha
+    report = _recomputed(model, "", alpha_of, fingerprinted(), exact=exact)
     fingerprint = builder.finish()
-    if witness is not None and witness.n_rows != fingerprint.n_rows:
-        raise ValueError(
-            f"the witness is about {witness.n_rows} rows, the data has {fingerprint.n_rows}"
-        )
+    if witness is not None and witness.codes.shape[1] != fingerprint.n_rows:
+        about = f"the witness is about {witness.codes.shape[1]} rows"
+        raise ValueError(f"{about}, the data has {fingerprint.n_rows}")
     if model.fingerprint is not None:
         report.same_data = fingerprint == model.fingerprint
     return report
 
 
-def _report(
-    coef: Vector, intercept: Vector, claims: Sequence[Certificate], classes: NDArray[Any],
-    class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
-) -> VerificationReport:  # fmt: skip
-    """Recompute J and L of all problems in one pass over the blocks."""
-    positive_classes = _positive_classes(coef, intercept, claims, classes, class_weight)
-    sums = [
-        ProblemSums(_as_floats(claim), w, float(b), dual=alpha_of is not None)
-        for w, b, claim in zip(coef, intercept, claims, strict=True)
-    ]
-    n_before = 0
-    for X, position, given in _checked(blocks, classes, coef.shape[1]):
-        for first, rows in row_blocks(X):
-            part = slice(first, first + rows.n_rows)
-            for i, positive in enumerate(positive_classes):
-                signs = np.where(position[part] == positive, 1.0, -1.0)
-                weights = weights_in_problem(class_weight, position[part], positive, given[part])
-                alpha = None
-                if alpha_of is not None:
-                    alpha = alpha_of(i, sums[i].claimed.C * weights, n_before + first)
-                sums[i].add(rows, signs, weights, alpha)
-        n_before += position.size
-    return VerificationReport(
-        Verification(s.claimed, s.J(), s.L() if alpha_of else None, s.box_violation, label)
-        for s, label in zip(sums, classes[positive_classes], strict=True)
-    )
+def _recomputed(
+    model: Any, suffix: str, alpha_of: AlphaOf | None, blocks: Blocks, *, exact: bool
+) -> VerificationReport:
+    """Recompute J and L of all problems in one pass over the blocks.
 
-
-def _exact_report(
-    coef: Vector, intercept: Vector, claims: Sequence[Certificate], classes: NDArray[Any],
-    class_weight: Vector, alpha_of: AlphaOf | None, blocks: Blocks,
-) -> VerificationReport:  # fmt: skip
-    """The same, without rounding."""
-    _positive_classes(coef, intercept, claims, classes, class_weight)
-    labels, numbers = classes.tolist(), range(len(claims))
-
-    def alpha_of_row(i: int, k: int, box: float) -> float:
-        assert alpha_of is not None
-        return float(alpha_of(i, np.array([box]), k)[0])
-
-    def rows() -> Iterator[Row]:
-        for X, position, given in _checked(blocks, classes, coef.shape[1]):
-            X = added_up(X)
-            for k in range(position.size):
-                if sp.issparse(X):
-                    part = slice(X.indptr[k], X.indptr[k + 1])
-                    columns, values = X.indices[part].tolist(), X.data[part]
-                else:
-                    columns, values = list(range(coef.shape[1])), X[k]
-                floats = values.astype(np.float64).tolist()
-                yield labels[position[k]], float(given[k]), columns, floats
-
-    weights = [[*w, b] for w, b in zip(coef.tolist(), intercept.tolist(), strict=True)]
-    claimed = [_as_floats(claim) for claim in claims]
-    points = [partial(alpha_of_row, i) if alpha_of else None for i in numbers]
-    try:
-        found = judge(
-            list(map(asdict, claimed)), labels, class_weight.tolist(), weights, rows(), points
-        )
-    except (ArithmeticError, IndexError) as error:
-        raise ValueError(f"the model or its witness is not about these rows: {error}") from None
-    report = VerificationReport()
-    for claim, exact in zip(claimed, found, strict=True):
-        J, L = Interval.around(exact["J"], Fraction(0)), exact["L"]
-        L = None if L is None else Interval.around(L, Fraction(0))
-        outside = math.inf if alpha_of is not None and L is None else 0.0
-        report.append(Verification(claim, J, L, outside, exact["class"], exact=exact))
-    return report
-
-
-def _positive_classes(
-    coef: Vector, intercept: Vector, claims: Sequence[Certificate], classes: NDArray[Any],
-    class_weight: Vector,
-) -> Sequence[int]:  # fmt: skip
-    """The positions of the positive classes; a ValueError unless the model's parts fit together."""
-    numbers = [1] if classes.size == 2 else range(classes.size)
+    The attributes of the model have names that end in ``suffix``.
+    """
+    names = ("coef", "intercept", "certificates", "classes", "class_weight")
+    coef, intercept, claims, classes, factors = (getattr(model, name + suffix) for name in names)
+    coef, multilabel = dense(coef), getattr(model, "multilabel_", False)
+    numbers = positive_classes(classes.size, multilabel=multilabel)
     together = len(coef) == intercept.size == len(claims) == len(numbers)
-    if not (coef.ndim == 2 and together and class_weight.shape == classes.shape):
+    if not (coef.ndim == 2 and together and factors.shape == classes.shape):
         raise ValueError(
-            f"{classes.size} classes, {class_weight.size} class weights, coef of {coef.shape}, "
+            f"{classes.size} classes, {factors.size} class weights, coef of {coef.shape}, "
             f"{intercept.size} intercepts and {len(claims)} certificates do not belong together"
         )
-    for given in (coef, intercept, class_weight):
+    for given in (coef, intercept, factors):
         if not np.can_cast(given.dtype, np.float64):
             raise ValueError(f"weights, intercepts and factors must be float64, got {given.dtype}")
-    return numbers
-
-
-def _checked(
-    blocks: Blocks, classes: NDArray[Any], n_columns: int
-) -> Iterator[tuple[Any, NDArray[np.intp], Vector]]:
-    """The rows of blocks, the places of their labels among the classes, and their weights."""
-    for X, labels, *rest in blocks:
+    sums: list[Any] = [
+        (ExactSums if exact else ProblemSums)(_as_floats(claim), w, b, dual=alpha_of is not None)
+        for w, b, claim in zip(coef, intercept.tolist(), claims, strict=True)
+    ]
+    n_before = 0
+    for X, y, *rest in blocks:
         X = checked_matrix(X)
         n_rows = X.shape[0]
-        if X.shape[1] != n_columns:
-            raise ValueError(f"X has {X.shape[1]} columns, the model {n_columns}")
-        weights = rest[0] if rest and rest[0] is not None else 1.0
-        yield X, positions(classes, labels, n_rows), checked_weights(weights, n_rows)
+        if X.shape[1] != coef.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} columns, the model {coef.shape[1]}")
+        position = positions(classes, y, n_rows, multilabel=multilabel)
+        row_weights = checked_weights(rest[0] if rest else None, n_rows)
+        for first, block in row_blocks(X):
+            part = slice(first, first + block.n_rows)
+            problems = signs_and_weights(factors, position[part], row_weights[part])
+            rows = _exact_rows(block) if exact else block
+            for i, (signs, weights) in enumerate(problems):
+                box = sums[i].claimed.C * weights
+                alpha = None if alpha_of is None else alpha_of(i, box, n_before + first)
+                sums[i].add(rows, signs, weights, alpha)
+        n_before += n_rows
+    return VerificationReport(
+        Verification(
+            s.claimed, s.J(), s.L() if alpha_of else None, s.box_violation, label,
+            s.exact if exact else None,
+        )
+        for s, label in zip(sums, classes[numbers], strict=True)
+    )  # fmt: skip
+
+
+class ExactSums:
+    """``ProblemSums`` without rounding."""
+
+    def __init__(self, claimed: Certificate, coef: Vector, intercept: float, *, dual: bool) -> None:
+        self.claimed = claimed
+        try:
+            self._problem = exactly.Problem(asdict(claimed), [*coef.tolist(), intercept], dual=dual)
+        except OverflowError as error:
+            raise ValueError(f"a weight, intercept or claim is infinite: {error}") from None
+
+    def add(
+        self, rows: list[tuple[list[int], exactly.Exact]], signs: Vector, weights: Vector,
+        alpha: Vector | None,
+    ) -> None:  # fmt: skip
+        """Add a block of rows, from ``_exact_rows``."""
+        alphas = [None] * len(rows) if alpha is None else alpha.tolist()
+        numbers = signs.astype(np.intp).tolist(), weights.tolist()
+        for (columns, row), y, s, a in zip(rows, *numbers, alphas, strict=True):
+            self._problem.add(y, s, columns, row, a)
+
+    @cached_property
+    def exact(self) -> dict[str, Any]:
+        """The verdict, and J and L as fractions."""
+        return self._problem.verdict()
+
+    def J(self) -> Interval:
+        """The least interval of float64 numbers that contains J."""
+        return Interval.around(self.exact["J"], Fraction(0))
+
+    def L(self) -> Interval | None:
+        """The same of L; None without a feasible alpha."""
+        L = self.exact["L"]
+        return None if L is None else Interval.around(L, Fraction(0))
+
+    @property
+    def box_violation(self) -> float:
+        """Infinite if alpha leaves its box."""
+        return 0.0 if self._problem.feasible else math.inf
+
+
+def _exact_rows(block: RowBlock) -> list[tuple[list[int], exactly.Exact]]:
+    """The columns and the exact values of each row, which ends with the constant column."""
+    edges = np.searchsorted(block.rows, np.arange(block.n_rows + 1)).tolist()
+    columns, values = block.columns.tolist(), block.values.tolist()
+    return [
+        ([*columns[a:b], block.n_columns], exactly.exactly([*values[a:b], 1.0]))
+        for a, b in pairwise(edges)
+    ]
 
 
 def _as_floats(claim: Certificate) -> Certificate:
@@ -506,36 +484,71 @@ def _as_floats(claim: Certificate) -> Certificate:
     return replace(claim, **numbers)
 
 
-def positions(classes: NDArray[Any], y: ArrayLike, n_rows: int) -> NDArray[np.intp]:
-    """The place of each label among the classes, compared as Python does: exactly."""
-    labels = exact_labels(y).ravel()
-    if labels.shape != (n_rows,):
+def positive_classes(n_classes: int, *, multilabel: bool = False) -> list[int]:
+    """The class on the positive side of each binary problem, by position."""
+    return [1] if n_classes == 2 and not multilabel else list(range(n_classes))
+
+
+def binary_problems(
+    classes: NDArray[Any], class_weight: Vector, y: Any, given: Any, n_rows: int, *,
+    multilabel: bool = False,
+) -> Iterator[tuple[Vector, Vector]]:  # fmt: skip
+    """Signs and weights of rows in each problem, of their labels and given weights (None: one)."""
+    position = positions(classes, y, n_rows, multilabel=multilabel)
+    return signs_and_weights(class_weight, position, checked_weights(given, n_rows))
+
+
+def signs_and_weights(
+    class_weight: Vector, position: NDArray[Any], given: Vector
+) -> Iterator[tuple[Vector, Vector]]:
+    """Signs and weights of rows in each problem.
+
+    ``position`` and ``given`` are from ``positions`` and ``checked_weights``. With more than two
+    classes, only the weight of the positive class counts.
+    """
+    multilabel = position.ndim == 2
+    for i in positive_classes(class_weight.size, multilabel=multilabel):
+        positive = position[:, i] if multilabel else position == i
+        others = class_weight[0] if class_weight.size == 2 and not multilabel else 1.0
+        with np.errstate(over="ignore"):
+            weights = np.where(positive, class_weight[i], others) * given
+        yield np.where(positive, 1.0, -1.0), checked_weights(weights, given.size)
+
+
+def positions(
+    classes: NDArray[Any], y: Any, n_rows: int, *, multilabel: bool = False
+) -> NDArray[Any]:
+    """The place of each label among the classes, compared as Python does: exactly.
+
+    If a row may have several labels, a matrix says which it has.
+    """
+    labels = exact_labels(dense(y) if multilabel and sp.issparse(y) else y)
+    labels = labels if multilabel else labels.ravel()
+    if multilabel and labels.shape != (n_rows, classes.size):
+        raise ValueError(f"y has shape {labels.shape}, but the model needs {n_rows, classes.size}")
+    if not multilabel and labels.size != n_rows:
         raise ValueError(f"X has {n_rows} rows, but there are {labels.size} labels")
-    places = {label: i for i, label in enumerate(classes.tolist())}
-    # In blocks, to bound the memory of labels as Python's objects.
-    starts = range(0, n_rows, _VALUES_AT_ONCE)
-    values = (v for i in starts for v in labels[i : i + _VALUES_AT_ONCE].tolist())
-    position = np.fromiter((places.get(value, -1) for value in values), np.intp, n_rows)
+    if multilabel:
+        classes = np.arange(2)
+        position = np.select([labels == 1, labels == 0], [np.int8(1), np.int8(0)], np.int8(-1))
+    else:
+        places = {label: i for i, label in enumerate(classes.tolist())}
+        # In blocks, to bound the memory of labels as Python's objects.
+        starts = range(0, n_rows, _VALUES_AT_ONCE)
+        values = (v for i in starts for v in labels[i : i + _VALUES_AT_ONCE].tolist())
+        position = np.fromiter((places.get(value, -1) for value in values), np.intp, n_rows)
     if (position < 0).any():
-        other = labels[int(np.argmin(position))]
+        other = labels.ravel()[int(np.argmin(position))]
         known = ", ".join([*map(tidy, classes[:6]), *(["..."] if classes.size > 6 else [])])
         what = f"y has labels that the model was not trained on, such as {tidy(other)}"
         raise ValueError(f"{what}; it knows {known}")
-    return position
+    return position == 1 if multilabel else position
 
 
-def columns_of_labels(y: Any, shape: tuple[int, int]) -> NDArray[Any]:
-    """Labels with a column for each problem."""
-    labels = exact_labels(dense(y) if sp.issparse(y) else y)
-    if labels.shape != shape:
-        raise ValueError(f"y has shape {labels.shape}, but the model needs {shape}")
-    return labels
-
-
-def checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
-    """Weights of rows, in float64; a number is that of every row."""
+def checked_weights(weights: ArrayLike | None, n_rows: int) -> Vector:
+    """Weights of rows, in float64; a number is that of every row, and None means one."""
     refuse_masked(sample_weight=weights)
-    checked: Vector = np.asarray(weights, dtype=np.float64)
+    checked: Vector = np.asarray(1.0 if weights is None else weights, dtype=np.float64)
     if checked.ndim == 0:
         checked = np.full(n_rows, checked)
     if checked.shape != (n_rows,):
@@ -545,51 +558,19 @@ def checked_weights(weights: ArrayLike, n_rows: int) -> Vector:
     return checked
 
 
-def weights_in_problem(
-    class_weight: Vector, position: NDArray[np.intp], positive: int, given: Vector
-) -> Vector:
-    """The weights of rows in the problem of one class against the rest.
-
-    ``position`` is that of the row's label among the classes, ``given`` are the weights of the
-    rows. With more than two classes, only the weight of the positive class counts.
-    """
-    own = class_weight.size == 2 or position == positive
-    with np.errstate(over="ignore"):
-        factors = np.where(own, class_weight[position], 1.0)
-        return checked_weights(factors * given, position.size)
-
-
-def _require_ieee_arithmetic() -> None:
-    """Raise a ValueError where the proof does not hold: libraries can change how threads round."""
-    one, little = np.ones(2), np.array([2.0**-54, -(2.0**-55)])
-    fault = "numbers are not rounded to nearest" if (one + little != one).any() else ""
-    if not (np.full(1, arithmetic.UNDERFLOW) * 1.0).any():
-        fault = "subnormal numbers are flushed to zero (torch.set_flush_denormal does so)"
-    if fault:
-        raise ValueError(f"nothing can be verified in this process, in which {fault}")
-
-
 def row_blocks(X: Any) -> Iterator[tuple[int, RowBlock]]:
     """The rows in blocks of some ten thousand values, each with the number of its first row."""
-    (n_rows, n_columns), sparse, X = X.shape, sp.issparse(X), added_up(X)
-    _require_ieee_arithmetic()
-    starts = X.indptr.astype(np.int64) if sparse else np.arange(n_rows + 1) * n_columns
+    one, little = np.ones(2), np.array([2.0**-54, -(2.0**-55)])
+    fault = "numbers are not rounded to nearest" if (one + little != one).any() else ""
+    if not (np.full(1, UNDERFLOW) * 1.0).any():
+        fault = "subnormal numbers are flushed to zero (torch.set_flush_denormal does so)"
+    # Libraries can change how threads round.
+    if fault:
+        raise ValueError(f"nothing can be verified in this process, in which {fault}")
     # Vectors as long as a row are added for each block: a block should not be much smaller.
-    at_once = max(_VALUES_AT_ONCE, n_columns)
-    first = 0
-    while first < n_rows:
-        last = int(np.searchsorted(starts, starts[first] + at_once, side="right")) - 1
-        last = min(max(last, first + 1), first + _VALUES_AT_ONCE, n_rows)
-        part, n_here = slice(int(starts[first]), int(starts[last])), last - first
-        if sparse:
-            values, columns = X.data[part], X.indices[part].astype(np.intp)
-        else:
-            values = X[first:last].reshape(-1)
-            columns = np.tile(np.arange(n_columns), n_here)
-        values = values.astype(np.float64)
-        rows = np.repeat(np.arange(n_here), np.diff(starts[first : last + 1]))
+    at_once, n_columns = max(_VALUES_AT_ONCE, X.shape[1]), X.shape[1]
+    for first, n_rows, values, rows, columns in entries(X, at_once):
         if not np.isfinite(values).all():
             wrong = first + int(rows[np.argmin(np.isfinite(values))])
             raise ValueError(f"row {wrong} of X contains NaN or infinity")
-        yield first, RowBlock(values, rows, columns, n_here, n_columns)
-        first = last
+        yield first, RowBlock(values, rows, columns, n_rows, n_columns)
