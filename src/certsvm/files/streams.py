@@ -121,22 +121,19 @@ class BlockStream:
 
         A member of ``SharedPasses`` gets them together with the others.
         """
-        member = _member.get()
-        if member is None or member.stream is not self or member.queues is not None:
-            return self.read()
-        return member.blocks()
+        member = self._member
+        return self.read() if member is None or member.queues is not None else member.blocks()
 
     @property
-    def cache_bytes(self) -> int | None:
+    def cache_share(self) -> int | None:
         """Memory for what a solver keeps of the rows; a member of ``SharedPasses`` has a share."""
-        member = _member.get()
-        if member is None or member.stream is not self:
-            return self._cache_bytes
-        return member.cache_bytes
+        return self.cache_bytes if self._member is None else self._member.passes.cache_bytes
 
-    @cache_bytes.setter
-    def cache_bytes(self, value: int | None) -> None:
-        self._cache_bytes = value
+    @property
+    def _member(self) -> _Member | None:
+        """The member of passes over this stream that asks."""
+        member = _member.get()
+        return member if member is not None and member.passes.stream is self else None
 
     def read(self) -> Generator[Block, None, None]:
         """All rows, in order, for one user."""
@@ -286,14 +283,51 @@ def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
 
 # Seconds after which those who wait for a pass make it without those who have not begun.
 _LATE = 1.0
-_OVER = object()
-"""The last that the thread says of a pass."""
 
 
-class _Failed(NamedTuple):
-    """The error that ended a pass; StopIteration at the end of the items."""
+class _End(NamedTuple):
+    """The last that the thread says of a pass: the error that ended it, if one did."""
 
-    error: BaseException
+    error: BaseException | None
+
+
+class _Queues(NamedTuple):
+    """Between one who takes part in a pass and the thread that reads."""
+
+    wanted: SimpleQueue[bool]
+    made: SimpleQueue[Any]
+
+
+def _make_pass(items: Iterable[Any], users: list[_Queues]) -> None:
+    """Give each item to all who want one; who does not has ended the pass."""
+    left, end = users, None
+    try:
+        iterator = iter(items)
+        try:
+            while left := [user for user in left if user.wanted.get()]:
+                item = next(iterator)
+                for user in left:
+                    user.made.put(item)
+                # Keep no reference while the next item is read.
+                del item
+        finally:
+            if hasattr(iterator, "close"):
+                iterator.close()
+    except StopIteration:
+        pass
+    except BaseException as error:
+        end = error
+    for user in users:
+        # Twice, since an interrupt can lose what was just taken from a queue.
+        user.made.put(_End(end))
+        user.made.put(_End(end))
+
+
+def _run_all(work: SimpleQueue[Any]) -> None:
+    """Read one pass after the other; runs in the thread."""
+    while (a_pass := work.get()) is not None:
+        _make_pass(*a_pass)
+        del a_pass
 
 
 class Reader:
@@ -328,26 +362,25 @@ class Reader:
         if not self._free.acquire(blocking=False):
             yield from items
             return
-        made: SimpleQueue[Any] = SimpleQueue()
-        wanted: SimpleQueue[bool] = SimpleQueue()
-        handed_over = False
+        queues = _Queues(SimpleQueue(), SimpleQueue())
+        item: Any = _End(None)
         try:
             # The first item is read before it is asked for.
-            wanted.put(True)
-            self._work.put((items, wanted, made))
-            handed_over = True
-            while not isinstance(item := made.get(), _Failed):
-                wanted.put(True)
+            queues.wanted.put(True)
+            self._work.put((items, [queues]))
+            item = None
+            while not isinstance(item := queues.made.get(), _End):
+                queues.wanted.put(True)
                 yield item
                 # Keep no reference while the next item is read.
-                del item
-            if not isinstance(item.error, StopIteration):
+                item = None
+            if item.error is not None:
                 raise item.error
         finally:
-            wanted.put(False)
+            queues.wanted.put(False)
             # When the interpreter exits, daemon threads no longer run.
-            while handed_over and not sys.is_finalizing() and made.get() is not _OVER:
-                pass
+            while not isinstance(item, _End) and not sys.is_finalizing():
+                item = queues.made.get()
             self._free.release()
 
 
@@ -394,7 +427,10 @@ class SharedPasses:
                     return fit(i)
                 finally:
                     _member.reset(token)
-                    member.leave()
+                    # An error may keep alive a generator that makes a pass.
+                    if member.queues is not None:
+                        member.queues.wanted.put(False)
+                    self.asked.put(None)
 
         return fit_as_member
 
@@ -402,12 +438,14 @@ class SharedPasses:
         waiting: list[_Queues] = []
         at_work = 0
         while left:
-            # Where the system has no thread for a fit, it never begins.
-            all_wait = bool(waiting) and len(waiting) == at_work
+            delay = None
+            if waiting and len(waiting) == at_work:
+                # Where the system has no thread for a fit, it never begins.
+                delay = 0.0 if at_work == min(at_once, left) else _LATE
             try:
-                asked = self.asked.get(timeout=_LATE if all_wait else None)
+                asked = self.asked.get(timeout=delay)
             except Empty:
-                self._make_pass(waiting)
+                _make_pass(self.stream.read(), waiting)
                 waiting = []
                 continue
             if isinstance(asked, _Queues):
@@ -416,52 +454,26 @@ class SharedPasses:
                 at_work += 1
             else:
                 left, at_work = left - 1, at_work - 1
-            if waiting and len(waiting) == min(at_once, left):
-                self._make_pass(waiting)
-                waiting = []
-
-    def _make_pass(self, members: list[_Queues]) -> None:
-        """Give each block to all who want one; who does not has ended the pass."""
-        end: BaseException = StopIteration()
-        try:
-            with closing(self.stream.read()) as blocks:
-                while members := [member for member in members if member.wanted.get()]:
-                    block = next(blocks)
-                    for member in members:
-                        member.made.put(block)
-                    del block
-        except BaseException as error:
-            end = error
-        for member in members:
-            member.made.put(_Failed(end))
-
-
-class _Queues(NamedTuple):
-    """Between a member and the thread that reads, for one pass."""
-
-    wanted: SimpleQueue[bool]
-    made: SimpleQueue[Any]
 
 
 class _Member:
     """One of those who make passes together, and the queues of the pass that it makes."""
 
     def __init__(self, passes: SharedPasses) -> None:
-        self.stream, self.cache_bytes = passes.stream, passes.cache_bytes
-        self._passes = passes
+        self.passes = passes
         self.queues: _Queues | None = None
 
     def blocks(self) -> Generator[Block, None, None]:
         """Make a pass."""
         queues = self.queues = _Queues(SimpleQueue(), SimpleQueue())
-        self._passes.asked.put(queues)
+        self.passes.asked.put(queues)
         try:
             while True:
                 queues.wanted.put(True)
-                self._passes.permits.release()
+                self.passes.permits.release()
                 item = queues.made.get()
-                self._passes.permits.acquire()
-                if isinstance(item, _Failed):
+                self.passes.permits.acquire()
+                if isinstance(item, _End):
                     break
                 yield item
                 # Keep no reference while the next block is read.
@@ -469,36 +481,8 @@ class _Member:
         finally:
             queues.wanted.put(False)
             self.queues = None
-        if not isinstance(item.error, StopIteration):
+        if item.error is not None:
             raise item.error
-
-    def leave(self) -> None:
-        """End the pass of a generator that an error keeps alive, and make no more."""
-        if self.queues is not None:
-            self.queues.wanted.put(False)
-        self._passes.asked.put(None)
 
 
 _member: ContextVar[_Member | None] = ContextVar("certsvm_member", default=None)
-
-
-def _run_all(work: SimpleQueue[Any]) -> None:
-    """Read one pass after the other; runs in the thread."""
-    while (a_pass := work.get()) is not None:
-        _run(*a_pass)
-        del a_pass
-
-
-def _run(items: Iterable[Any], wanted: SimpleQueue[bool], made: SimpleQueue[Any]) -> None:
-    try:
-        iterator = iter(items)
-        try:
-            while wanted.get():
-                made.put(next(iterator))
-        finally:
-            if hasattr(iterator, "close"):
-                iterator.close()
-    except BaseException as error:
-        made.put(_Failed(error))
-    finally:
-        made.put(_OVER)

@@ -130,7 +130,7 @@ class StreamedProblem(PartedProblem):
     ) -> None:
         self.stream = stream
         self._weights: Vector | None = None
-        self.nbytes, self.cache_bytes = stream.nbytes, stream.cache_bytes
+        self.nbytes, self.cache_bytes = stream.nbytes, stream.cache_share
         factors = np.ones(stream.classes.size) if class_factors is None else class_factors
         self._class_weights = base.one_against_rest(factors, positive)
         sizes = base.sizes_of_classes(
