@@ -16,9 +16,9 @@ from certsvm.certificates.held_out_error import OptimumBall
 from certsvm.kernels.losses import LOSSES
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton, Pegasos, SGDs, Solver, WorkingSet
+from certsvm.verification.evidence import added_up
 from certsvm.verification.optimum_intervals import (
     OptimumIntervals,
-    added_up,
     radius,
     row_sizes,
     unflippable,

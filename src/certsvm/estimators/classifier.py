@@ -24,16 +24,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certsvm.certificates.certificate import Certificate, tidy
-from certsvm.files.scores import OptimumMixin, products
 from certsvm.kernels.losses import loss_named
 from certsvm.matrices import checked_csr, dense, exact_labels, refuse_broken
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.training.history import History
-from certsvm.verification import optimum_intervals
-from certsvm.verification.evidence import Fingerprint
-from certsvm.verification.optimum_intervals import Array, OptimumIntervals, RowSizes
+from certsvm.verification.evidence import Fingerprint, added_up
+from certsvm.verification.optimum_intervals import (
+    Array,
+    OptimumIntervals,
+    OptimumMixin,
+    RowSizes,
+    products,
+    row_sizes,
+)
 from certsvm.verification.verify import binary_problems, verify
 
 if TYPE_CHECKING:
@@ -358,9 +363,6 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             n_rows=getattr(self, "n_samples_seen_", None),
         )  # fmt: skip
 
-    def _fitted(self, name: str) -> Any:
-        return getattr(self, f"{name}_")
-
     def _optimum(self) -> OptimumIntervals:
         check_is_fitted(self)
         return super()._optimum()
@@ -368,8 +370,8 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
     def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
         if are_tensors(X):
             return self._scores(X).cpu().numpy(), answers().row_sizes(X)
-        X = optimum_intervals.added_up(self._validated(X, reset=False))
-        return products(X, self.coef_) + self.intercept_, optimum_intervals.row_sizes(X)
+        X = added_up(self._validated(X, reset=False))
+        return products(X, self.coef_) + self.intercept_, row_sizes(X)
 
     def _to_host(self, values: Any) -> Any:
         return on_host(values)

@@ -25,12 +25,11 @@ from certsvm.certificates.certificate import Certificate
 from certsvm.files import container
 from certsvm.files.atomic import atomic_write
 from certsvm.files.container import ModelFileError
-from certsvm.files.scores import OptimumMixin, linear_scores
 from certsvm.markup import element
 from certsvm.matrices import checked_matrix, columns_in_order, dense, exact_labels, read_only
 from certsvm.scalars import plain
-from certsvm.verification.evidence import Fingerprint, Witness
-from certsvm.verification.optimum_intervals import Array, RowSizes, added_up, row_sizes
+from certsvm.verification.evidence import Fingerprint, Witness, added_up
+from certsvm.verification.optimum_intervals import OptimumMixin, RowSizes, products, row_sizes
 
 _ARRAYS = ("coef", "intercept", "class_weight")
 # What the certificates of all classes have in common, and parameters repeat.
@@ -226,8 +225,8 @@ class Model(OptimumMixin):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive for ``classes[1]``, or for the class of the column.
         """
-        X = columns_in_order(X, self.feature_names)
-        scores = linear_scores(X, self.coef, self.intercept, allow_fewer=allow_fewer)
+        X = checked_matrix(columns_in_order(X, self.feature_names))
+        scores = self._scores(X, allow_fewer=allow_fewer)
         return scores.ravel() if self.n_problems == 1 else scores
 
     def labels_of(self, scores: NDArray[np.float64]) -> NDArray[Any]:
@@ -254,9 +253,21 @@ class Model(OptimumMixin):
         """
         return self.labels_of(self.decision_function(X, allow_fewer=allow_fewer))
 
-    def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
+    def _scores(self, X: Any, *, allow_fewer: bool = False) -> NDArray[np.float64]:
+        n_columns, n_features = X.shape[1], self.n_features
+        if n_columns > n_features or (n_columns < n_features and not allow_fewer):
+            hint = "; predict(X, allow_fewer=True) takes them as zero"
+            hint = hint if n_columns < n_features else ""
+            raise ValueError(f"X has {n_columns} columns, the model {n_features}{hint}")
+        scores = products(X, self.coef[:, :n_columns]) + self.intercept
+        if not np.isfinite(scores).all():
+            k = int(np.argmin(np.isfinite(scores).all(axis=1)))
+            raise ValueError(f"row {k} of X contains NaN, infinity, or values too large to add up")
+        return scores
+
+    def _scores_and_sizes(self, X: Any) -> tuple[NDArray[np.float64], RowSizes]:
         X = added_up(checked_matrix(columns_in_order(X, self.feature_names)))
-        return linear_scores(X, self.coef, self.intercept), row_sizes(X)
+        return self._scores(X), row_sizes(X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model atomically, and its witness, if it has one, beside it.

@@ -38,7 +38,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from certsvm.matrices import checked_csr, read_only
 from certsvm.verification.interval_arithmetic import Vector
-from certsvm.verification.optimum_intervals import added_up
 
 _GROUP = 4096
 # Conversions stay in the processor's cache.
@@ -208,6 +207,29 @@ def _numbers(labels: NDArray[Any]) -> NDArray[np.float64]:
     if labels.dtype.kind in "iuO" and (np.abs(numbers) > 2.0**53).any():
         raise ValueError("integer labels beyond 2**53 have no exact float64; use strings")
     return numbers
+
+
+def added_up(X: Any) -> Any:
+    """An array or a CSR matrix that was checked, with values stored twice added up in float64.
+
+    Scores must be computed from what this returns. Of values that cancel, products with each of
+    them are off by far more than the size of the row allows for.
+
+    Examples
+    --------
+    >>> twice = sp.csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 2))
+    >>> added_up(twice).data.tolist()
+    [3.0]
+    """
+    if not sp.issparse(X):
+        return X
+    # A new matrix, since flags of the given one may lie, and its first value need not be used.
+    used = slice(int(X.indptr[0]), int(X.indptr[-1]))
+    X = sp.csr_array((X.data[used], X.indices[used], X.indptr - X.indptr[0]), shape=X.shape)
+    if not X.has_canonical_format:
+        X = X.astype(np.float64)
+        X.sum_duplicates()
+    return X
 
 
 def entries(

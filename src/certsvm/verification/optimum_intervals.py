@@ -22,7 +22,7 @@ about the optimum".
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
@@ -33,8 +33,14 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import Certificate
 from certsvm.matrices import dense
-from certsvm.verification import interval_arithmetic as arithmetic
-from certsvm.verification.interval_arithmetic import UNDERFLOW, UNIT_ROUNDOFF, Interval, Vector
+from certsvm.verification.interval_arithmetic import (
+    INFLATION,
+    UNDERFLOW,
+    UNIT_ROUNDOFF,
+    Interval,
+    Vector,
+)
+from certsvm.verification.verify import binary_problems, checked_weights, fitted
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -93,29 +99,6 @@ class RowSizes(NamedTuple):
 def _root(squares: Any, counts: Any, occupied: Any) -> Any:
     """An upper bound on the root of a sum of squares, of which each rounds once or twice."""
     return np.sqrt(squares) * (1.0 + UNIT_ROUNDOFF * (2.0 * counts + 16.0)) + _TINY * occupied
-
-
-def added_up(X: Any) -> Any:
-    """An array or a CSR matrix that was checked, with values stored twice added up in float64.
-
-    Scores must be computed from what this returns. Of values that cancel, products with each of
-    them are off by far more than the size of the row allows for.
-
-    Examples
-    --------
-    >>> twice = sp.csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 2))
-    >>> added_up(twice).data.tolist()
-    [3.0]
-    """
-    if not sp.issparse(X):
-        return X
-    # A new matrix, since flags of the given one may lie, and its first value need not be used.
-    used = slice(int(X.indptr[0]), int(X.indptr[-1]))
-    X = sp.csr_array((X.data[used], X.indices[used], X.indptr - X.indptr[0]), shape=X.shape)
-    if not X.has_canonical_format:
-        X = X.astype(np.float64)
-        X.sum_duplicates()
-    return X
 
 
 @np.errstate(all="ignore")
@@ -180,7 +163,7 @@ class OptimumIntervals:
         # Without certificates, J may be anything, and L is zero.
         proofs = certificates or [Certificate(math.inf, 0.0, 0.0)] * self.intercept.size
         self._certificates = proofs
-        self.radii: Vector = np.array([radius(proof) for proof in proofs])
+        self.radii: Vector = np.array(list(map(radius, proofs)))
         self.intercept_scaling: Vector = np.array([float(c.intercept_scaling) for c in proofs])
         self._free = any(proof.free_intercept for proof in proofs)
         # Without a constant column, no weight vector of the problem has an intercept.
@@ -195,6 +178,7 @@ class OptimumIntervals:
                 "since the intercept is free: coef_interval has all that is proved"
             )
 
+    @np.errstate(all="ignore")
     def score_intervals(self, scores: Array, sizes: RowSizes) -> tuple[Array, Array]:
         """Intervals that contain the scores of the exact optimum.
 
@@ -216,30 +200,23 @@ class OptimumIntervals:
             An intercept is free.
         """
         self.require_bounded_intercepts()
-        low, high = np.empty_like(scores), np.empty_like(scores)
+        rho, low, high = self.intercept_scaling, np.empty_like(scores), np.empty_like(scores)
         for first in range(0, len(scores), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
-            here = RowSizes(sizes.squares[part], sizes.counts[part])
-            low[part], high[part] = self._intervals(scores[part], here)
-        return low, high
-
-    @np.errstate(all="ignore")
-    def _intervals(self, scores: Array, sizes: RowSizes) -> tuple[Array, Array]:
-        rho, counts = self.intercept_scaling, sizes.counts[:, np.newaxis]
-        squares = sizes.squares[:, np.newaxis] + rho * rho
-        augmented = _root(squares, counts, (counts > 0) | (rho > 0.0))
-        # The product goes through as many roundings as there are values, or one more if they were
-        # converted to float64. The intercept was rounded, and so is the sum with it.
-        roundings = (counts + 4.0) * self._lengths * sizes.norms[:, np.newaxis]
-        roundings = roundings + 4.0 * np.abs(self.intercept)
-        roundings = arithmetic.INFLATION * UNIT_ROUNDOFF * roundings
-        roundings = roundings + (counts + 4.0) * UNDERFLOW * (augmented > 0.0)
-        half = (1.0 + 8.0 * UNIT_ROUNDOFF) * (self.radii * augmented) + roundings
-        # The ends are rounded as well.
-        half = half + 4.0 * UNIT_ROUNDOFF * (np.abs(scores) + half)
-        unknown = ~np.isfinite(scores) | ~np.isfinite(half)
-        low, high = scores - half, scores + half
-        low[unknown], high[unknown] = -math.inf, math.inf
+            here, counts = scores[part], sizes.counts[part, np.newaxis]
+            squares, norms = sizes.squares[part, np.newaxis], sizes.norms[part, np.newaxis]
+            augmented = _root(squares + rho * rho, counts, (counts > 0) | (rho > 0.0))
+            # The product goes through as many roundings as there are values, or one more if they
+            # were converted to float64. The intercept was rounded, and so is the sum with it.
+            roundings = (counts + 4.0) * self._lengths * norms + 4.0 * np.abs(self.intercept)
+            roundings = INFLATION * UNIT_ROUNDOFF * roundings
+            roundings = roundings + (counts + 4.0) * UNDERFLOW * (augmented > 0.0)
+            half = (1.0 + 8.0 * UNIT_ROUNDOFF) * (self.radii * augmented) + roundings
+            # The ends are rounded as well.
+            half = half + 4.0 * UNIT_ROUNDOFF * (np.abs(here) + half)
+            unknown = ~np.isfinite(here) | ~np.isfinite(half)
+            low[part] = np.where(unknown, -math.inf, here - half)
+            high[part] = np.where(unknown, math.inf, here + half)
         return low, high
 
     def coef_intervals(self) -> tuple[Array, Array]:
@@ -292,15 +269,16 @@ def in_single(ends: Array, *, upwards: bool) -> NDArray[np.float32]:
     --------
     >>> bool(in_single(np.array([1.0 + 1e-12]), upwards=True)[0] > 1.0)
     True
-    >>> in_single(np.array([1.0 + 1e-12]), upwards=False).tolist()
-    [1.0]
+    >>> bool(in_single(np.array([1.0 + 1e-12]), upwards=False)[0] <= 1.0)
+    True
     """
     with np.errstate(over="ignore"):
-        single = ends.astype(np.float32)
-    inside = single < ends if upwards else single > ends
-    away = np.float32(math.inf if upwards else -math.inf)
-    rounded: NDArray[np.float32] = np.where(inside, np.nextafter(single, away), single)
-    return rounded
+        # The nearest number may lie inside, and the one after it never does.
+        nearest = ends.astype(np.float32)
+    away: NDArray[np.float32] = np.nextafter(
+        nearest, np.float32(math.inf if upwards else -math.inf)
+    )
+    return away
 
 
 def unflippable(low: Array, high: Array) -> NDArray[np.bool_]:
@@ -367,3 +345,256 @@ def status_of(low: Vector, high: Vector, signs: Vector, weights: Vector) -> NDAr
     status[most < 1.0] = SupportStatus.SUPPORT
     status[(least > 1.0) | (weights == 0.0)] = SupportStatus.NONE
     return status
+
+
+def products(X: Any, coef: Any) -> NDArray[np.float64]:
+    """``X @ coef.T`` in float64, of an array or a CSR matrix; ``coef`` may be sparse, too."""
+    if X.dtype == np.float64:
+        scores = X @ coef.T
+        return scores.toarray() if sp.issparse(scores) else np.asarray(scores)
+    scores = np.empty((X.shape[0], coef.shape[0]))
+    # In blocks, to bound the size of the float64 copies.
+    for first in range(0, X.shape[0], _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        scores[part] = products(X[part].astype(np.float64), coef)
+    return scores
+
+
+def is_stream(X: Any) -> bool:
+    """Whether X is a source of blocks or an iterator over blocks, and not rows themselves."""
+    return callable(X) or isinstance(X, Iterator)
+
+
+def blocks_of(X: Any, y: Any = None, sample_weight: Any = None) -> Iterator[tuple[Any, Any, Any]]:
+    """Rows, labels and weights: of a stream, block by block; else all at once.
+
+    Parameters
+    ----------
+    X : rows, callable or iterator
+        A stream yields blocks ``X``, ``(X, y)`` or ``(X, y, weights)``. A callable begins a pass
+        over one, as for ``fit_stream``.
+    y, sample_weight : array-like, default=None
+        None for a stream.
+
+    Examples
+    --------
+    >>> [X for X, y, weights in blocks_of(iter([([[1.0]], [0]), [[2.0]]]))]
+    [[[1.0]], [[2.0]]]
+    """
+    if not is_stream(X):
+        yield X, y, sample_weight
+        return
+    if y is not None or sample_weight is not None:
+        raise ValueError("a stream of blocks brings its own labels and weights: pass X alone")
+    for block in X() if callable(X) else X:
+        if isinstance(block, tuple):
+            if not 1 <= len(block) <= 3:
+                raise ValueError(
+                    f"a block must be X, (X, y) or (X, y, weights), got {len(block)} parts"
+                )
+            yield (*block, None, None)[:3]
+        else:
+            yield block, None, None
+
+
+class OptimumMixin:
+    """Intervals that contain what the exact optimum would answer.
+
+    They follow from the certificates: the smaller the gap, the narrower. Where nothing is proved,
+    as after ``partial_fit``, they are infinite. A solver without a dual bound leaves L = 0, so its
+    intervals are finite, but wide. About an intercept without penalty
+    (``penalize_intercept=False``) nothing is proved, nor about scores, so that only
+    ``coef_interval`` answers.
+
+    The certificates of a model from a file are claims, and intervals are as true as these: see
+    ``verify_model``.
+    """
+
+    multilabel_ = False
+
+    def _optimum(self) -> OptimumIntervals:
+        names = ("coef", "intercept", "certificates")
+        return OptimumIntervals(*(fitted(self, name) for name in names))
+
+    def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
+        """The scores of rows in each problem, and the sizes of the rows."""
+        raise NotImplementedError
+
+    def _to_host(self, values: Any) -> Any:
+        """Labels or weights, where NumPy can read them."""
+        return values
+
+    def _like(self, X: Any, values: NDArray[Any], *, upwards: bool | None = None) -> Any:
+        """An answer as what X is, where X is; ends of intervals are rounded outwards."""
+        return values
+
+    def decision_interval(self, X: Any) -> Any:
+        """Intervals that contain ``decision_function`` of the exact optimum.
+
+        The exact optimum is the minimiser of J for the training data, which training to any ``tol``
+        approaches. It lies within ``sqrt(2 * gap)`` of the weights, by strong convexity. All
+        rounding is allowed for.
+
+        Parameters
+        ----------
+        X : rows, callable or iterator
+            The rows, as for ``decision_function``. An iterator over blocks ``X``, ``(X, y)`` or
+            ``(X, y, weights)``, or a function that returns one, such as
+            ``certsvm.files.BlockFile``, is answered block by block.
+
+        Returns
+        -------
+        low, high : ndarray, or tensor for a tensor, of shape (n_samples,) or (n_samples, n_classes)
+            The ends; for a stream, an iterator over such pairs.
+
+        Raises
+        ------
+        ValueError
+            The intercept is not in the penalty.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from certsvm import LinearSVC
+        >>> X, y = make_classification(random_state=0)
+        >>> rough, fine = (LinearSVC(0.1, tol=tol, solver="dcd").fit(X, y) for tol in (0.1, 1e-9))
+        >>> low, high = rough.decision_interval(X)
+        >>> scores = fine.decision_function(X)
+        >>> bool((low <= scores).all() and (scores <= high).all())
+        True
+        """
+        optimum = self._optimum()
+        if is_stream(X):
+            return (self._answer(optimum, block) for block, *_ in blocks_of(X))
+        return self._answer(optimum, X)
+
+    def stability(self, X: Any, sample_weight: Any = None) -> float:
+        """The share of predictions that more training could not flip.
+
+        These rows have the same label under the model and under the exact optimum, which is proved
+        by ``decision_interval``: of two classes, the interval excludes the other label; of several,
+        the lowest score of the predicted class is above the highest of every other. If a row may
+        have several labels, the intervals of all of them exclude zero.
+
+        Parameters
+        ----------
+        X : rows, callable or iterator
+            The rows, or a stream of blocks, as for ``decision_interval``.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Weights of the rows; a stream brings its own.
+
+        Returns
+        -------
+        share : float
+            Between 0 and 1; 0 without certificates.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from certsvm import LinearSVC
+        >>> X, y = make_classification(random_state=0)
+        >>> LinearSVC(0.1, tol=1e-6, random_state=0).fit(X, y).stability(X) > 0.95
+        True
+        """
+        optimum = self._optimum()
+        sure = total = 0.0
+        for block, _, given in blocks_of(X, None, sample_weight):
+            low, high = self._intervals(optimum, block)
+            if self.multilabel_:
+                surely = unflippable(low.ravel(), high.ravel()).reshape(low.shape).all(1)
+            else:
+                surely = unflippable(low, high)
+            weights = checked_weights(self._to_host(given), surely.size)
+            sure += float(weights[surely].sum())
+            total += float(weights.sum())
+        return sure / total if total > 0.0 else 0.0
+
+    def coef_interval(self) -> tuple[Array, Array]:
+        """Intervals that contain the weights of the exact optimum.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_problems, n_features)
+            The ends, dense also after ``sparsify``; infinite without certificates.
+        """
+        return self._optimum().coef_intervals()
+
+    def intercept_interval(self) -> tuple[Vector, Vector]:
+        """Intervals that contain the intercepts of the exact optimum.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_problems,)
+            The ends; both zero if there is no intercept.
+        """
+        return self._optimum().intercept_intervals()
+
+    def support_status(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Which training rows are surely support vectors of the exact optimum, or surely none.
+
+        ``SupportStatus.NONE`` and ``SUPPORT`` are proved if the interval of the row's margin lies
+        above or below one. They hold in every optimal dual point: the alpha of a row is zero, or,
+        with the hinge, at its bound C times the weight.
+
+        Parameters
+        ----------
+        X : rows, callable or iterator
+            The training data, or a stream of blocks ``(X, y)`` or ``(X, y, weights)``.
+        y : array-like or tensor of shape (n_samples,), default=None
+            Their labels; None for a stream.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Their weights, if there were weights in training.
+
+        Returns
+        -------
+        status : ndarray, or tensor for a tensor, of int8, shape (n_samples,) or \
+(n_samples, n_classes)
+            Values of ``certsvm.SupportStatus``; for several classes, one for each problem. A stream
+            is answered at its end, with one array.
+
+        Raises
+        ------
+        ValueError
+            These are not the training data: their loss is larger. Or the intercept is not in the
+            penalty.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from certsvm import LinearSVC, SupportStatus
+        >>> X, y = make_classification(random_state=0)
+        >>> clf = LinearSVC(0.1, tol=1e-10, random_state=0).fit(X, y)
+        >>> status = clf.support_status(X, y)
+        >>> {kind.name: int((status == kind).sum()) for kind in SupportStatus}
+        {'UNDECIDED': 14, 'NONE': 60, 'SUPPORT': 26}
+        """
+        optimum = self._optimum()
+        classes, class_weight = fitted(self, "classes"), fitted(self, "class_weight")
+        n_problems = optimum.intercept.size
+        losses = np.zeros(n_problems)
+        statuses: list[NDArray[np.int8]] = [np.empty((0, n_problems), dtype=np.int8)]
+        for block, labels, given in blocks_of(X, y, sample_weight):
+            if labels is None:
+                raise ValueError("requires y to be passed, but the target y is None")
+            scores, sizes = self._scores_and_sizes(block)
+            low, high = optimum.score_intervals(scores, sizes)
+            status = np.empty(scores.shape, dtype=np.int8)
+            labels, given = self._to_host(labels), self._to_host(given)
+            problems = binary_problems(
+                classes, class_weight, labels, given, len(scores), multilabel=self.multilabel_
+            )
+            for i, (signs, weights) in enumerate(problems):
+                status[:, i] = status_of(low[:, i], high[:, i], signs, weights)
+                losses[i] += optimum.loss_of(i, signs * scores[:, i], weights)
+            statuses.append(status)
+        optimum.require_training_data(losses)
+        every = np.concatenate(statuses)
+        return self._like(X, every.ravel() if n_problems == 1 else every)
+
+    def _answer(self, optimum: OptimumIntervals, X: Any) -> tuple[Any, Any]:
+        low, high = self._intervals(optimum, X)
+        return self._like(X, low, upwards=False), self._like(X, high, upwards=True)
+
+    def _intervals(self, optimum: OptimumIntervals, X: Any) -> tuple[Array, Array]:
+        low, high = optimum.score_intervals(*self._scores_and_sizes(X))
+        return (low.ravel(), high.ravel()) if low.shape[1] == 1 else (low, high)

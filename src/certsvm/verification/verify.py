@@ -300,7 +300,7 @@ def verify(
     shape = len(clf.certificates_), X.shape[0]
     alphas: Any = getattr(clf, "dual_coef_", None)
     if alphas is None:
-        return _recomputed(clf, "_", None, [(X, y, sample_weight)], exact=exact)
+        return _recomputed(clf, None, [(X, y, sample_weight)], exact=exact)
     alphas = np.asarray(alphas, dtype=np.float64)
     if alphas.shape != shape:
         what = f"the model keeps dual variables of shape {alphas.shape}, not {shape}"
@@ -310,7 +310,7 @@ def verify(
         part: Vector = alphas[i, first : first + box.size]
         return part
 
-    return _recomputed(clf, "_", stored, [(X, y, sample_weight)], exact=exact)
+    return _recomputed(clf, stored, [(X, y, sample_weight)], exact=exact)
 
 
 def verify_model(
@@ -360,7 +360,7 @@ def verify_model(
             builder.update(X, np.asarray(rest[0]).ravel())
 
     alpha_of = None if witness is None else witness.alpha
-    report = _recomputed(model, "", alpha_of, fingerprinted(), exact=exact)
+    report = _recomputed(model, alpha_of, fingerprinted(), exact=exact)
     fingerprint = builder.finish()
     if witness is not None and witness.codes.shape[1] != fingerprint.n_rows:
         about = f"the witness is about {witness.codes.shape[1]} rows"
@@ -371,14 +371,11 @@ def verify_model(
 
 
 def _recomputed(
-    model: Any, suffix: str, alpha_of: AlphaOf | None, blocks: Blocks, *, exact: bool
+    model: Any, alpha_of: AlphaOf | None, blocks: Blocks, *, exact: bool
 ) -> VerificationReport:
-    """Recompute J and L of all problems in one pass over the blocks.
-
-    The attributes of the model have names that end in ``suffix``.
-    """
+    """Recompute J and L of all problems in one pass over the blocks."""
     names = ("coef", "intercept", "certificates", "classes", "class_weight")
-    coef, intercept, claims, classes, factors = (getattr(model, name + suffix) for name in names)
+    coef, intercept, claims, classes, factors = (fitted(model, name) for name in names)
     coef, multilabel = dense(coef), getattr(model, "multilabel_", False)
     numbers = positive_classes(classes.size, multilabel=multilabel)
     together = len(coef) == intercept.size == len(claims) == len(numbers)
@@ -482,6 +479,11 @@ def _as_floats(claim: Certificate) -> Certificate:
             raise ValueError(f"the {name} of a certificate is not a number: {value!r:.60}")
         numbers[name] = as_float(value, f"the {name} of a certificate")
     return replace(claim, **numbers)
+
+
+def fitted(model: Any, name: str) -> Any:
+    """What a ``Model`` has under this name, and a fitted classifier under scikit-learn's."""
+    return getattr(model, name if hasattr(model, "coef") else f"{name}_")
 
 
 def positive_classes(n_classes: int, *, multilabel: bool = False) -> list[int]:
