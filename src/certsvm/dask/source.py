@@ -13,7 +13,6 @@ import operator
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +35,6 @@ from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, ClassSurvey, Obje
 from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.solvers import SmoothedNewton, Solver
 from certsvm.training.settings import LOST, Result
-from certsvm.verification.evidence import (
-    Fingerprint,
-    FingerprintBuilder,
-    FingerprintPart,
-    fingerprint_part,
-)
 
 SOLVERS: dict[str, Solver] = {
     "cocoa": Cocoa(), "smoothed-newton": SmoothedNewton(), "newton": SmoothedNewton()
@@ -123,21 +116,6 @@ class ClusterSource(Source):
         self.blocks, self.summaries = [futures[i] for i in kept], [summaries[i] for i in kept]
         self.groups = self.cluster.groups(self.blocks)
 
-    @cached_property
-    def fingerprint(self) -> Fingerprint | None:
-        """Of rows and labels, hashed where they are; None if the cluster is lost."""
-        first, tasks = 0, []
-        for block, summary in zip(self.blocks, self.summaries, strict=True):
-            tasks.append(self.cluster.task("fingerprint", _fingerprint_part, block, first))
-            first += summary.n_rows
-        builder = FingerprintBuilder(self.n_columns)
-        try:
-            for part in self.cluster.results(tasks):
-                builder.join(part)
-        except ClusterLostError:
-            return None
-        return builder.finish()
-
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The solver for a name; "auto" chooses by the number of columns and the intercept."""
         if solver == "auto":
@@ -187,10 +165,6 @@ class ClusterSource(Source):
         if isinstance(result.response, AlphaOnWorkers):
             result = replace(result, response=None)
         return result
-
-
-def _fingerprint_part(block: LoadedBlock, first: int) -> FingerprintPart:
-    return fingerprint_part(block.rows.matrix, block.labels[block.codes], first)
 
 
 def _classes(labels: set[Any]) -> NDArray[Any]:

@@ -30,7 +30,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,6 +42,7 @@ from certsvm.verification.interval_arithmetic import Vector
 _GROUP = 4096
 # Conversions stay in the processor's cache.
 _AT_ONCE = 1 << 16
+_MIXED = "some labels are numbers and others strings; make them all the same"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class FingerprintBuilder:
     >>> X, y = np.eye(3), ["a", "b", "a"]
     >>> builder = FingerprintBuilder(3)
     >>> builder.update(X[:1], y[:1])
-    >>> builder.join(fingerprint_part(X[1:], y[1:], first_row=1))
+    >>> builder.update(X[1:], y[1:])
     >>> builder.finish() == Fingerprint.of(X, y)
     True
     """
@@ -113,66 +114,33 @@ class FingerprintBuilder:
     def __init__(self, n_columns: int) -> None:
         self.n_columns = int(n_columns)
         self.n_rows = self.n_values = 0
-        self.kind = self.digests = b""
-        # Of the last group, if that is not whole; a hash cannot be sent to other processes.
-        self._group: Any = None
+        self._kind = self._digests = b""
+        self._group = hashlib.sha256()
 
     def update(self, X: Any, labels: ArrayLike) -> None:
         """Add rows and their labels: numbers or strings, of one kind in all blocks."""
         X, kind, words = _checked(X, labels)
         if X.shape[1] > self.n_columns:
             raise ValueError(f"X has {X.shape[1]} columns, more than the {self.n_columns} stated")
-        self._set_kind(kind)
-        for first, n_rows, values, rows, columns in entries(X, _AT_ONCE, self.n_rows):
-            used = values != 0.0
-            written = rows[used], columns[used], values[used]
-            self._group = self._group or hashlib.sha256()
-            self._group.update(_canonical_words(words[first : first + n_rows], *written).data)
+        if kind and self._kind not in (b"", kind):
+            raise ValueError(_MIXED)
+        self._kind = kind or self._kind
+        for first, n_rows, *block in entries(X, _AT_ONCE, self.n_rows):
+            values, rows, columns = (of_values[block[0] != 0.0] for of_values in block)
+            written = _canonical_words(words[first : first + n_rows], values, rows, columns)
+            self._group.update(written.data)
             self.n_rows += n_rows
-            self.n_values += int(np.count_nonzero(used))
+            self.n_values += values.size
             if self.n_rows % _GROUP == 0:
-                self.digests += self._group.digest()
-                self._group = None
-
-    def join(self, part: FingerprintPart) -> None:
-        """Add the rows of a part, which must be the next ones."""
-        head, whole, tail = part
-        self.update(*head)
-        self._set_kind(whole.kind)
-        self.n_rows += whole.n_rows
-        self.n_values += whole.n_values
-        self.digests += whole.digests
-        self.update(*tail)
+                self._digests += self._group.digest()
+                self._group = hashlib.sha256()
 
     def finish(self) -> Fingerprint:
         """The fingerprint of all rows so far."""
-        last = b"" if self._group is None else self._group.digest()
+        last = self._group.digest() if self.n_rows % _GROUP else b""
         counts = struct.pack("<qq", self.n_rows, self.n_values)
-        digest = hashlib.sha256(counts + self.kind + self.digests + last).hexdigest()
+        digest = hashlib.sha256(counts + self._kind + self._digests + last).hexdigest()
         return Fingerprint(self.n_rows, self.n_columns, self.n_values, digest)
-
-    def _set_kind(self, kind: bytes) -> None:
-        if kind and self.kind not in (b"", kind):
-            raise ValueError("some labels are numbers and others strings; make them all the same")
-        self.kind = kind or self.kind
-
-
-Labelled: TypeAlias = tuple[Any, NDArray[Any]]
-FingerprintPart: TypeAlias = tuple[Labelled, FingerprintBuilder, Labelled]
-"""Rows before the first group that is whole, what whole groups have, and rows after the last."""
-
-
-def fingerprint_part(X: Any, labels: ArrayLike, first_row: int) -> FingerprintPart:
-    """What a fingerprint needs of consecutive rows, so that they can be read in several places.
-
-    ``first_row`` others precede them.
-    """
-    X, labels = checked_csr(X) if sp.issparse(X) else np.asarray(X), np.asarray(labels)
-    first = min(len(labels), -first_row % _GROUP)
-    last = len(labels) - (len(labels) - first) % _GROUP
-    whole = FingerprintBuilder(X.shape[1])
-    whole.update(X[first:last], labels[first:last])
-    return (X[:first], labels[:first]), whole, (X[last:], labels[last:])
 
 
 def _checked(X: Any, labels: ArrayLike) -> tuple[Any, bytes, NDArray[np.uint64]]:
@@ -185,7 +153,7 @@ def _checked(X: Any, labels: ArrayLike) -> tuple[Any, bytes, NDArray[np.uint64]]
     values = labels.tolist() if labels.dtype.kind in "UOT" else []
     strings = {isinstance(value, str) for value in values}
     if len(strings) == 2:
-        raise ValueError("some labels are numbers and others strings; make them all the same")
+        raise ValueError(_MIXED)
     if True not in strings:
         return X, b"n", _numbers(labels).view(np.uint64)[:, np.newaxis]
     digests = {value: hashlib.sha256(value.encode()).digest() for value in set(values)}
@@ -194,9 +162,9 @@ def _checked(X: Any, labels: ArrayLike) -> tuple[Any, bytes, NDArray[np.uint64]]
 
 
 def _numbers(labels: NDArray[Any]) -> NDArray[np.float64]:
-    if labels.dtype.kind not in "biufO":
-        raise ValueError(f"labels must be numbers or strings, got {labels.dtype}")
     try:
+        if labels.dtype.kind not in "biufO":
+            raise TypeError(f"got {labels.dtype}")
         # Adding zero turns -0.0 into 0.0.
         numbers: NDArray[np.float64] = labels.astype(np.float64) + 0.0
     except (TypeError, ValueError) as error:
@@ -270,7 +238,7 @@ def entries(
 
 
 def _canonical_words(
-    labels: NDArray[np.uint64], rows: NDArray[np.intp], columns: NDArray[np.intp], values: Vector
+    labels: NDArray[np.uint64], values: Vector, rows: NDArray[np.intp], columns: NDArray[np.intp]
 ) -> NDArray[np.uint64]:
     n_rows, width = labels.shape
     lengths = np.bincount(rows, minlength=n_rows)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
@@ -47,13 +47,13 @@ class Interval(NamedTuple):
     high: float
 
     @classmethod
-    def around(cls, centre: Fraction, radius: Fraction) -> Interval:
+    def of(cls, low: Fraction, high: Fraction) -> Interval:
         """The least interval of float64 numbers that contains the given one.
 
-        >>> Interval.around(Fraction(1, 2), Fraction(0))
+        >>> Interval.of(Fraction(1, 2), Fraction(1, 2))
         Interval(low=0.5, high=0.5)
         """
-        return cls(-_rounded_up(radius - centre), _rounded_up(centre + radius))
+        return cls(-_rounded_up(-low), _rounded_up(high))
 
     def __str__(self) -> str:
         return f"from {self.low:.6g} to {self.high:.6g}"
@@ -111,46 +111,40 @@ def exceeds(a: Vector, b: float, c: Vector) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Enclosed:
-    """A number known as a fraction, up to an error; nothing is known if it is not ``finite``."""
+    """A number between two fractions; nothing is known if it is not ``finite``."""
 
-    value: Fraction = Fraction(0)
-    error: Fraction = Fraction(0)
+    low: Fraction
+    high: Fraction
     finite: bool = True
+
+    @classmethod
+    def exactly(cls, value: Fraction | float) -> Enclosed:
+        """A number that is known."""
+        return cls(Fraction(value), Fraction(value))
 
     @classmethod
     def sum(cls, sums: Sums, error: float = 0.0) -> Enclosed:
         """A single sum, which may be off by another error, too."""
         numbers = [float(sums.high[0]), float(sums.low[0]), float(sums.error[0]), error]
         if not all(map(math.isfinite, numbers)):
-            return cls(finite=False)
+            return replace(_ZERO, finite=False)
         high, low, first, second = map(Fraction, numbers)
-        return cls(high + low, first + second)
+        return cls(high + low - first - second, high + low + first + second)
 
     def __add__(self, other: Enclosed) -> Enclosed:
         finite = self.finite and other.finite
-        return Enclosed(self.value + other.value, self.error + other.error, finite)
+        return Enclosed(self.low + other.low, self.high + other.high, finite)
 
     def __mul__(self, other: Enclosed) -> Enclosed:
-        error = abs(self.value) * other.error + self.error * abs(other.value)
-        error += self.error * other.error
-        return Enclosed(self.value * other.value, error, self.finite and other.finite)
+        ends = [a * b for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Enclosed(min(ends), max(ends), self.finite and other.finite)
 
     def interval(self) -> Interval:
         """The least interval of float64 numbers that contains it."""
-        return Interval.around(self.value, self.error) if self.finite else ANYTHING
-
-    @property
-    def low(self) -> Fraction:
-        """The least that it may be."""
-        return self.value - self.error
-
-    @property
-    def high(self) -> Fraction:
-        """The largest that it may be."""
-        return self.value + self.error
+        return Interval.of(self.low, self.high) if self.finite else ANYTHING
 
 
-_ZERO, _ONE = Enclosed(), Enclosed(Fraction(1))
+_ZERO, _ONE = Enclosed.exactly(0), Enclosed.exactly(1)
 
 
 class Sums(NamedTuple):
@@ -175,9 +169,10 @@ class Sums(NamedTuple):
         if factor == _ZERO:
             return Sums(*np.zeros((3, self.high.size)))
         # Two numbers have more of its digits than one.
-        first = float(factor.value)
-        second = float(factor.value - Fraction(first))
-        off = abs(factor.value - Fraction(first) - Fraction(second)) + factor.error
+        value = (factor.low + factor.high) / 2
+        first = float(value)
+        second = float(value - Fraction(first))
+        off = abs(value - Fraction(first) - Fraction(second)) + factor.high - value
         high, carry = two_product(self.high, np.full(self.high.size, first))
         of_second, of_low = second * self.high, first * self.low
         roundings = 4.0 * UNIT_ROUNDOFF * (np.abs(carry) + np.abs(of_second) + np.abs(of_low))
@@ -367,15 +362,14 @@ class ProblemSums:
         numbers = (self._intercept, self._C, self._rho)
         if not (np.isfinite(self._coef).all() and all(map(math.isfinite, numbers))):
             return NOTHING
-        bias = Fraction(0)
+        norm2 = _square(self._coef)
         if self._intercept != 0.0:
             if not self._rho > 0.0:
                 # Without a constant column, no weight vector of the problem has an intercept.
                 return NOTHING
             if not self.claimed.free_intercept:
-                bias = Fraction(self._intercept) / Fraction(self._rho)
-        half, norm2 = Enclosed(Fraction(1, 2)), _square(self._coef) + Enclosed(bias * bias)
-        J = half * norm2 + Enclosed(Fraction(self._C)) * self._losses
+                norm2 += Enclosed.exactly((Fraction(self._intercept) / Fraction(self._rho)) ** 2)
+        J = Enclosed.exactly(0.5) * norm2 + Enclosed.exactly(self._C) * self._losses
         return J.interval()
 
     @np.errstate(all="ignore")
@@ -388,17 +382,15 @@ class ProblemSums:
         sides = list(zip(self._sides, factors, strict=True))
         w, error = functools.reduce(Sums.plus, [s.vector.times(f) for s, f in sides]).rounded()
         spread = upper_total(error * (2.0 * np.abs(w) + error)) if error.any() else 0.0
-        if not math.isfinite(spread):
-            return ANYTHING
-        norm2 = _square(w) + Enclosed(error=Fraction(spread))
+        norm2 = _square(w, spread)
         if not self.claimed.free_intercept:
             # The last entry; of a balanced alpha, it is zero.
-            last = Enclosed(Fraction(self._rho)) * self._sides[0].signed_sum
+            last = Enclosed.exactly(self._rho) * self._sides[0].signed_sum
             norm2 += last * last
-        L = Enclosed(Fraction(-1, 2)) * norm2
+        L = Enclosed.exactly(-0.5) * norm2
         for side, f in sides:
             L += f * side.sum
-            L += Enclosed(-1 / (4 * Fraction(self._C))) * f * f * side.squares
+            L += Enclosed.exactly(-1 / (4 * Fraction(self._C))) * f * f * side.squares
         return L.interval()
 
 
@@ -409,11 +401,11 @@ def _balancing(positive: _Side, negative: _Side) -> list[Enclosed]:
     for own, other in (sums, sums[::-1]):
         low = min(Fraction(1), max(Fraction(0), other.low) / own.high) if own.high > 0 else 1
         high = min(Fraction(1), other.high / own.low) if own.low > 0 else 1
-        factors.append(Enclosed(Fraction(low + high) / 2, Fraction(high - low) / 2))
+        factors.append(Enclosed(Fraction(low), Fraction(high)))
     return factors
 
 
-def _square(v: Vector) -> Enclosed:
-    """|v|^2."""
+def _square(v: Vector, error: float = 0.0) -> Enclosed:
+    """|v|^2, which may be off by an error."""
     used = v[v != 0.0]
-    return Enclosed.sum(total(*two_product(used, used)))
+    return Enclosed.sum(total(*two_product(used, used)), error)

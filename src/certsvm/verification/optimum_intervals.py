@@ -71,7 +71,7 @@ def radius(c: Certificate) -> float:
     # A lower bound above the upper one is a contradiction, from which nothing follows.
     if gap < 0:
         return math.inf
-    twice = Interval.around(2 * gap, Fraction(0)).high
+    twice = Interval.of(2 * gap, 2 * gap).high
     return math.nextafter(math.sqrt(twice), math.inf) if twice > 0.0 else 0.0
 
 

@@ -444,12 +444,12 @@ class ExactSums:
 
     def J(self) -> Interval:
         """The least interval of float64 numbers that contains J."""
-        return Interval.around(self.exact["J"], Fraction(0))
+        return Interval.of(self.exact["J"], self.exact["J"])
 
     def L(self) -> Interval | None:
         """The same of L; None without a feasible alpha."""
         L = self.exact["L"]
-        return None if L is None else Interval.around(L, Fraction(0))
+        return None if L is None else Interval.of(L, L)
 
     @property
     def box_violation(self) -> float:
