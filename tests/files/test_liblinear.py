@@ -108,20 +108,20 @@ def test_what_liblinear_has_no_place_for(tmp_path: Path, changes: Any, message: 
 
 MALFORMED: list[Any] = [
     ("L2R_L1LOSS_SVC_DUAL", "L2R_L2LOSS_SVR", 6, "regressions are not read"),
-    ("L2R_L1LOSS_SVC_DUAL", "", 1, "needs one value"),
+    ("L2R_L1LOSS_SVC_DUAL", "", 1, "'solver_type' with its value"),
     ("nr_class 2", "nr_class 1", 6, "nr_class is 1, and the labels are 2, 3"),
     ("nr_class 2", "nr_class two", 2, "'two'"),
     ("label 2 3", "label 2 2", 6, "the labels are 2, 2"),
-    ("label 2 3\n", "", 5, "no line 'label'"),
+    ("label 2 3\n", "", 3, "'label' with its value"),
     ("nr_feature 2", "nr_feature 3", 6, "3 lines of weights follow, not 4"),
     ("nr_feature 2", "nr_feature 99999999999999", 6, "3 lines of weights"),
     ("nr_feature 2", "nr_feature -2", 6, "3 lines of weights follow, not -1"),
-    ("bias 0.5", "bias 0.5\nbias 0.5", 6, "twice"),
-    ("bias 0.5", "hello 0.5", 5, "'hello' does not belong"),
+    ("bias 0.5", "bias 0.5\nbias 0.5", 6, "here belongs 'w'"),
+    ("bias 0.5", "hello 0.5", 5, "not 'hello 0.5'"),
     ("-0.25 ", "-0.25 1", 8, "2 numbers, not 1"),
     ("-0.25 ", "x", 8, "'x'"),
     ("-0.25 ", "inf", 9, "finite numbers"),
-    ("w\n", "v\n", 6, "'v' does not belong"),
+    ("w\n", "v\n", 6, "not 'v'"),
 ]
 
 

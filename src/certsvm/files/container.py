@@ -15,7 +15,7 @@ import os
 import re
 import zlib
 from collections.abc import Mapping
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ _KIND = re.compile(rb'\\",\\"format\\":\d+,\\"kind\\":\\"(\w+)\\"')
 # What readers of safetensors accept.
 _LONGEST_HEADER = 100_000_000
 
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
 _INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -46,22 +48,15 @@ class Container(NamedTuple):
     arrays: dict[str, Any]
 
 
-def is_container(first_bytes: bytes) -> bool:
-    """Whether these are the first bytes, 64 or more, of a certsvm file."""
-    return first_bytes.startswith(_BEGINNING, 8)
-
-
 def kind_of_container(first_bytes: bytes) -> str | None:
     """The kind that the first bytes, 128 or more, of a certsvm file claim; None for others."""
-    claimed = _KIND.match(first_bytes, _DIGITS.stop) if is_container(first_bytes) else None
-    return claimed.group(1).decode() if claimed else None
+    claimed = _KIND.match(first_bytes, _DIGITS.stop)
+    ours = first_bytes.startswith(_BEGINNING, 8)
+    return claimed.group(1).decode() if claimed and ours else None
 
 
 def write_container(
-    path: str | os.PathLike[str],
-    kind: str,
-    content: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
+    path: str | os.PathLike[str], kind: str, content: Mapping[str, Any], arrays: Arrays
 ) -> None:
     """Write a file atomically; the same content gives the same bytes.
 
@@ -84,7 +79,7 @@ def write_container(
 
 
 def container_parts(
-    kind: str, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    kind: str, content: Mapping[str, Any], arrays: Arrays
 ) -> list[bytes | memoryview]:
     """What ``write_container`` writes, in consecutive parts."""
     document = {"crc32": "0" * 8, "format": FORMAT_VERSION, "kind": kind, "content": content}
@@ -116,17 +111,27 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
         raise ModelFileError(f"{name} is not a regular file")
     with open(name, "rb") as file:
         start = file.read(64)
-        if not is_container(start):
-            raise ModelFileError(
-                f"{name} is not a file of certsvm: it begins with "
-                f"{start[:12].decode('ascii', 'backslashreplace')!r}"
-            )
+        if not start.startswith(_BEGINNING, 8):
+            shown = start[:12].decode("ascii", "backslashreplace")
+            raise ModelFileError(f"{name} is not a file of certsvm: it begins with {shown!r}")
         try:
-            document, arrays = _document_and_arrays(file)
+            length = int.from_bytes(start[:8], "little")
+            file.seek(8)
+            header = json.loads(file.read(min(length, _LONGEST_HEADER)))
+            document = from_json(header.pop("__metadata__")["certsvm"].encode())
+            ends = [entry["data_offsets"][1] for entry in header.values()]
+            stated = 8 + length + max(ends, default=0)
+            # The rest is read if the file is as long as the header says.
+            if stated != (size := os.fstat(file.fileno()).st_size):
+                raise ValueError(f"it has {size} bytes, and its header speaks of {stated}")
+            file.seek(0)
+            data = file.read()
+            if _checksum(data) != data[_DIGITS]:
+                raise ValueError("its checksum is not that of its content")
             if list(document) != ["crc32", "format", "kind", "content"]:
                 raise ValueError(f"its metadata has {', '.join(document)}")
             _, version, found, content = document.values()
-            content = {**content}
+            container = Container({**content}, load(data))
         except (SafetensorError, ArithmeticError, AttributeError, LookupError, RecursionError,
                 TypeError, ValueError) as error:  # fmt: skip
             raise ModelFileError(f"{name} is truncated or damaged: {error}") from None
@@ -137,24 +142,7 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
         )
     if found != kind:
         raise ModelFileError(f"{name} holds a {found!r:.20}, not a {kind}")
-    return Container(content, arrays)
-
-
-def _document_and_arrays(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What a file holds. The header is read first, and the rest if it is as long as that says."""
-    size = os.fstat(file.fileno()).st_size
-    file.seek(0)
-    length = int.from_bytes(file.read(8), "little")
-    header = json.loads(file.read(min(length, _LONGEST_HEADER)))
-    document = from_json(header.pop("__metadata__")["certsvm"].encode())
-    stated = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
-    if stated != size:
-        raise ValueError(f"it has {size} bytes, and its header speaks of {stated}")
-    file.seek(0)
-    data = file.read()
-    if _checksum(data) != data[_DIGITS]:
-        raise ValueError("its checksum is not that of its content")
-    return document, load(data)
+    return container
 
 
 def to_json(value: Any) -> str:

@@ -41,9 +41,9 @@ _LOSSES = {
     "L2R_L2LOSS_SVC": SQUARED_HINGE_NAME,
 }
 _OTHERS = {_ONE_PROBLEM_PER_CLASS, "L2R_LR", "L1R_L2LOSS_SVC", "L1R_LR", "L2R_LR_DUAL"}
+# The lines before the weights, in the order in which liblinear writes them.
 _FIELDS: dict[str, Callable[[str], Any]] = {
-    "solver_type": str, "nr_class": int, "label": int, "nr_feature": int, "bias": float,
-    "rho": float,
+    "solver_type": str, "nr_class": int, "label": int, "nr_feature": int, "bias": float, "w": str
 }  # fmt: skip
 
 
@@ -114,27 +114,19 @@ def load_liblinear(path: str | os.PathLike[str]) -> Model:
     if lines.pop():
         # The last number may be cut short.
         raise ModelFileError(f"{name} is truncated: its last line has no end")
-    header: dict[str, list[Any]] = {}
+    header: list[list[Any]] = []
     weights: list[list[float]] = []
     number, numbered = 0, enumerate(lines, 1)
     try:
-        for number, line in numbered:  # noqa: B007
-            key, *words = line.split() or [""]
-            if key == "w":
-                break
-            if key not in _FIELDS or key in header:
-                raise ValueError(f"{key[:40]!r} does not belong into a liblinear model, or twice")
-            header[key] = [_FIELDS[key](word) for word in words]
-            if len(words) != 1 and key != "label":
-                raise ValueError(f"{key!r} needs one value")
-        if (solver := header.get("solver_type", [""])[0]) not in _LOSSES.keys() | _OTHERS:
+        for key, of_type in _FIELDS.items():
+            number, line = next(numbered, (number, ""))
+            found, *words = line.split() or [""]
+            if found != key or (len(words) != 1 and key not in ("label", "w")):
+                raise ValueError(f"here belongs {key!r} with its value, not {line[:40]!r}")
+            header.append([of_type(word) for word in words])
+        (solver,), (count,), labels, (n_features,), (bias,), _ = header
+        if solver not in _LOSSES.keys() | _OTHERS:
             raise ValueError(f"there is no classifier {solver[:40]!r}; regressions are not read")
-        if missing := _FIELDS.keys() - header.keys() - {"rho"}:
-            raise ValueError(f"there is no line {min(missing)!r} before the weights")
-        (count,), (n_features,), (bias,) = map(
-            header.__getitem__, ("nr_class", "nr_feature", "bias")
-        )
-        labels = header["label"]
         if not len(labels) == len(set(labels)) == count >= 2:
             raise ValueError(f"nr_class is {count}, and the labels are {listing(labels)}")
         n_rows = n_features + (bias >= 0)

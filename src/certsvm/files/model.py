@@ -93,18 +93,17 @@ class Model(OptimumMixin):
     certsvm_version: str = __version__
 
     def __post_init__(self) -> None:
-        def keep(name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
-
-        for name in (*_ARRAYS, *([] if self.history is None else ["history"])):
-            keep(name, read_only(np.asarray(getattr(self, name), dtype=np.float64)))
-        keep("classes", read_only(_checked_labels(self.classes)))
-        keep("certificates", tuple(self.certificates))
+        kept = vars(self)
+        for name in (*_ARRAYS, "history"):
+            if kept[name] is not None:
+                kept[name] = read_only(np.asarray(kept[name], dtype=np.float64))
+        kept["classes"] = read_only(_checked_labels(self.classes))
+        kept["certificates"] = tuple(self.certificates)
         if self.feature_names is not None:
-            keep("feature_names", tuple(self.feature_names))
+            kept["feature_names"] = tuple(self.feature_names)
         # As a file keeps them: fail now rather than when a model that took hours is saved.
         text = container.to_json({**self.parameters, **self._problem()})
-        keep("parameters", container.from_json(text.encode()))
+        kept["parameters"] = container.from_json(text.encode())
         self._check()
 
     @property
@@ -119,31 +118,26 @@ class Model(OptimumMixin):
 
     def _check(self) -> None:
         """Raise a ValueError unless everything has its shape, and numbers are finite."""
-        n_classes, names, records = self.classes.size, self.feature_names, self.history
-        n_problems = 1 if n_classes == 2 else n_classes
-        shapes = (n_problems, (0, *self.coef.shape)[-1]), (n_problems,), (n_classes,)
-        holds = {
-            f"{n_classes} classes need {name} of shape {shape}, of finite numbers": (
-                getattr(self, name).shape == shape and np.isfinite(getattr(self, name)).all()
-            )
-            for name, shape in zip(_ARRAYS, shapes, strict=True)
-        } | {
-            "class_weight must not be negative": (self.class_weight >= 0).all(),
-            f"{n_problems} problems need as many certificates or none": (
-                len(self.certificates) in (0, n_problems)
-            ),
-            "feature_names must be strings, one for each column": names is None or (
-                len(names) == shapes[0][1] and all(isinstance(name, str) for name in names)
-            ),
-            "certsvm_version must be a string": isinstance(self.certsvm_version, str),
-            # J is infinite before it is computed.
-            "history must have four columns: problem, passes, J, L": records is None or (
-                records.ndim == 2 and records.shape[1] == 4
-                and np.isfinite(records[:, [0, 1, 3]]).all() and (records[:, 2] > -np.inf).all()
-            ),
-        }  # fmt: skip
-        if wrong := [message for message, is_so in holds.items() if not is_so]:
-            raise ValueError(wrong[0])
+        names, n_classes = self.feature_names, self.classes.size
+        n_problems, width = 1 if n_classes == 2 else n_classes, (0, *self.coef.shape)[-1]
+        shapes = (n_problems, width), (n_problems,), (n_classes,)
+        for name, shape in zip(_ARRAYS, shapes, strict=True):
+            array, needed = getattr(self, name), f"{n_classes} classes need {name} of shape {shape}"
+            if array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"{needed}, of finite numbers")
+        if (self.class_weight < 0).any():
+            raise ValueError("class_weight must not be negative")
+        if len(self.certificates) not in (0, n_problems):
+            raise ValueError(f"{n_problems} problems need as many certificates or none")
+        if names is not None and [isinstance(name, str) for name in names] != [True] * width:
+            raise ValueError("feature_names must be strings, one for each column")
+        if not isinstance(self.certsvm_version, str):
+            raise ValueError("certsvm_version must be a string")
+        records = np.zeros((0, 4)) if self.history is None else self.history
+        four = records.ndim == 2 and records.shape[1] == 4
+        # J is infinite before it is computed.
+        if not (four and np.isfinite(records[:, [0, 1, 3]]).all() and (records > -np.inf).all()):
+            raise ValueError("history must have four columns: problem, passes, J, L")
 
     def _problem(self) -> dict[str, Any]:
         """What was minimised, as far as it is known; the certificates must agree."""
@@ -179,8 +173,9 @@ class Model(OptimumMixin):
                 "models and reports are for one label a row; of several, keep the classifier "
                 "itself (pickle), or fit one to each column of y"
             )
-        names, history = (getattr(clf, name, None) for name in ("feature_names_in_", "history_"))
-        certificates = tuple(getattr(clf, "certificates_", None) or ())
+        certificates, names, history = (
+            getattr(clf, name, None) for name in ("certificates_", "feature_names_in_", "history_")
+        )
         # Parameters of the estimator may have been changed since fit.
         about = certificates[0] if certificates else clf
         parameters = {name: plain(getattr(about, name)) for name in _PROBLEM}
@@ -197,13 +192,13 @@ class Model(OptimumMixin):
             "max_iter": plain(clf.max_iter), "passes": plain(clf.n_iter_),
         }  # fmt: skip
         return cls(
-            coef=np.array(dense(clf.coef_), dtype=np.float64),
-            intercept=np.array(clf.intercept_, dtype=np.float64),
+            coef=np.array(dense(clf.coef_)),
+            intercept=np.array(clf.intercept_),
             classes=np.array(clf.classes_),
-            class_weight=np.array(clf.class_weight_, dtype=np.float64),
-            certificates=certificates,
+            class_weight=np.array(clf.class_weight_),
+            certificates=tuple(certificates or ()),
             parameters=parameters,
-            feature_names=None if names is None else tuple(str(name) for name in names),
+            feature_names=None if names is None else tuple(map(str, names)),
             fingerprint=fingerprint,
             history=None if history is None else history.closing_records(),
         )
@@ -396,8 +391,8 @@ class Model(OptimumMixin):
     @property
     def _title(self) -> str:
         known, version = self.parameters, claims.printable(self.certsvm_version)
-        facts = [f"{self.classes.size} classes: {listing(self.classes.tolist())}"]
-        facts.append(f"{self.n_features} features")
+        classes = f"{self.classes.size} classes: {listing(self.classes.tolist())}"
+        facts = [classes, f"{self.n_features} features"]
         facts += [f"{name} = {known[name]}" for name in ("C", "intercept_scaling") if name in known]
         if self.loss != claims.HINGE_NAME:
             facts.append(f"loss = {self.loss}")
@@ -493,14 +488,13 @@ def _checked_labels(classes: Any) -> NDArray[Any]:
 
 def _check_certificate(claim: Certificate) -> None:
     """Raise ValueError unless the values of a certificate are of their types, and in range."""
-    values = asdict(claim)
-    loss, bound, penalised = (values.pop(name) for name in ("loss", "bound", "penalize_intercept"))
-    if loss not in claims.LOSS_NAMES:
-        raise ValueError(f"loss must be one of {claims.LOSS_NAMES}, got {loss!r:.60}")
-    if type(penalised) is not bool or not isinstance(bound, str):
-        raise ValueError("penalize_intercept must be true or false, and bound a string")
-    for name, value in values.items():
-        least = {"primal": -math.inf, "dual": -math.inf, "C": math.ulp(0.0)}.get(name, 0.0)
-        number = type(value) in (int, float) and (math.isfinite(value) or name == "target")
-        if not (number and value >= least):
+    least = {"primal": -math.inf, "dual": -math.inf, "C": math.ulp(0.0)}
+    for name, value in asdict(claim).items():
+        holds = type(value) in (int, float) and (math.isfinite(value) or name == "target")
+        if name in ("loss", "bound", "penalize_intercept"):
+            named = value in claims.LOSS_NAMES or name != "loss"
+            holds = named and type(value) is (bool if name == "penalize_intercept" else str)
+        elif holds:
+            holds = value >= least.get(name, 0.0)
+        if not holds:
             raise ValueError(f"{name} of a certificate cannot be {value!r:.60}")

@@ -171,9 +171,6 @@ def _numbers(labels: NDArray[Any]) -> NDArray[np.float64]:
         raise ValueError(f"labels must be numbers or strings: {error}") from None
     if np.isnan(numbers).any():
         raise ValueError("a label is NaN; remove rows whose label is missing")
-    # Two integers this large may be the same float64.
-    if labels.dtype.kind in "iuO" and (np.abs(numbers) > 2.0**53).any():
-        raise ValueError("integer labels beyond 2**53 have no exact float64; use strings")
     return numbers
 
 

@@ -305,12 +305,10 @@ def verify(
     if alphas.shape != shape:
         what = f"the model keeps dual variables of shape {alphas.shape}, not {shape}"
         raise ValueError(f"{what}, as its certificates and X need: pass the training data")
-
-    def stored(i: int, box: Vector, first: int) -> Vector:
-        part: Vector = alphas[i, first : first + box.size]
-        return part
-
-    return _recomputed(clf, stored, [(X, y, sample_weight)], exact=exact)
+    return _recomputed(
+        clf, lambda i, box, first: alphas[i, first : first + box.size], [(X, y, sample_weight)],
+        exact=exact,
+    )  # fmt: skip
 
 
 def verify_model(
