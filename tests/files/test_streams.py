@@ -50,12 +50,12 @@ def blocks_of(case: Case, cuts: list[int]) -> list[tuple[Any, ...]]:
 
 def streamed(case: Case, cuts: list[int]) -> StreamedProblem:
     blocks = blocks_of(case, cuts)
-    return problem_on(case, lambda: blocks, read_ahead=len(cuts) % 2 == 0)
+    return problem_on(case, lambda: blocks)
 
 
-def problem_on(case: Case, source: Any, *, read_ahead: bool) -> StreamedProblem:
+def problem_on(case: Case, source: Any) -> StreamedProblem:
     rho = case.intercept_scaling
-    stream = BlockStream(source, intercept_scaling=rho, read_ahead=read_ahead)
+    stream = BlockStream(source, intercept_scaling=rho)
     positive = int(np.searchsorted(stream.classes, 1.0))
     return StreamedProblem(stream, positive, Objective(C=case.C))
 
@@ -157,8 +157,8 @@ def test_all_sources_give_the_same_bits(
 
     sources: list[Callable[[], Any]] = [lambda: blocks, generated, BlockFile(path)]
     results, prints = [], set()
-    for source, read_ahead in zip([*sources, generated], [True, False, True, True], strict=True):
-        problem = problem_on(case, source, read_ahead=read_ahead)
+    for source in [*sources, generated]:
+        problem = problem_on(case, source)
         results.append(train(problem, make_solver(name), tol=1e-9, max_iter=4, seed=1))
         prints.add(problem.stream.fingerprint)
     assert len(prints) == 1
@@ -209,8 +209,7 @@ def test_data_that_changes_is_not_certified(change: str, name: str, passes: int)
 
 
 @pytest.mark.parametrize("passes", [1, 3])
-@pytest.mark.parametrize("read_ahead", [False, True])
-def test_errors_in_the_source_reach_the_caller(passes: int, read_ahead: bool) -> None:
+def test_errors_in_the_source_reach_the_caller(passes: int) -> None:
     blocks, begun = separable(), itertools.count()
 
     def source() -> Iterator[tuple[Any, ...]]:
@@ -220,14 +219,13 @@ def test_errors_in_the_source_reach_the_caller(passes: int, read_ahead: bool) ->
             raise OSError("the disk is gone")
         yield from blocks[1:]
 
-    problem = StreamedProblem(BlockStream(source, read_ahead=read_ahead), 1)
+    problem = StreamedProblem(BlockStream(source), 1)
     with pytest.raises(OSError, match="the disk is gone"):
         train(problem, make_solver("sgd-s"), tol=0.0, max_iter=50)
     assert no_thread_is_left()
 
 
-@pytest.mark.parametrize("read_ahead", [False, True])
-def test_a_pass_that_is_left_early_leaves_nothing_running(read_ahead: bool) -> None:
+def test_a_pass_that_is_left_early_leaves_nothing_running() -> None:
     open_now: list[int] = []
 
     def source() -> Iterator[tuple[Any, ...]]:
@@ -237,7 +235,7 @@ def test_a_pass_that_is_left_early_leaves_nothing_running(read_ahead: bool) -> N
         finally:
             open_now.pop()
 
-    stream = BlockStream(source, read_ahead=read_ahead)
+    stream = BlockStream(source)
     assert not open_now
     for taken in range(4):
         blocks = stream.blocks()
@@ -374,7 +372,7 @@ BAD_BLOCKS: list[Any] = [
     (X2, "a block must be .* got ndarray"),
     ((X2, y2[:1]), r"X of shape \(2, 2\) and y of shape \(1,\)"),
     ((X2, np.array([1.0, np.nan])), "labels that are not finite"),
-    ((X2, y2, [1.0, -1.0]), "weights must be finite and not negative"),
+    ((X2, y2, [1.0, -1.0]), "weights of rows must be finite and not negative"),
     ((X2 * np.nan, y2), r"block 2 of the data \(after 2 rows\): .* NaN"),
     ((np.eye(2, 3), y2), "block 2 has 3 columns, those before it 2"),
     ((X2, np.array(["a", "b"])), "some labels are numbers and others strings"),

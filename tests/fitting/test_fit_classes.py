@@ -200,7 +200,7 @@ def test_a_stream_that_changes_is_an_error_of_all() -> None:
     counted = Counted()
     source = StreamSource(BlockStream(counted))
     counted._blocks.pop()
-    with pytest.raises(DataChangedError, match="4 of 5 blocks"):
+    with pytest.raises(DataChangedError, match="from block 5 of 5 on"):
         fit_classes(source, Settings(solver="block-dcd"))
 
 

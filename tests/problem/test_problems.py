@@ -214,7 +214,7 @@ def test_streams_agree_with_memory(
         (X[a:b], y[a:b], s[a:b]) if weighted else (X[a:b], y[a:b])
         for a, b in itertools.pairwise(edges)
     ]
-    stream = BlockStream(lambda: blocks, intercept_scaling=0.5, read_ahead=False)
+    stream = BlockStream(lambda: blocks, intercept_scaling=0.5)
     streamed = StreamedProblem(stream, positive, Objective(C=2.0), class_factors=factors)
     labels, weights = np.where(y == positive, 1, -1), s * factors[y]
     whole = Problem(Rows(X, intercept_scaling=0.5), labels, C=2.0, weights=weights)

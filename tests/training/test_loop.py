@@ -61,7 +61,7 @@ def long_stream(during: Callable[[], None]) -> tuple[StreamedProblem, list[int]]
                 during()
             yield X[first : first + 20], y[first : first + 20]
 
-    return StreamedProblem(BlockStream(blocks, read_ahead=False), 1, Objective(C=0.1)), read
+    return StreamedProblem(BlockStream(blocks), 1, Objective(C=0.1)), read
 
 
 @pytest.mark.parametrize("solver", ["sgd-s", "sgd-m", "smoothed-newton"])

@@ -19,7 +19,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from contextvars import ContextVar
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -34,6 +34,7 @@ from certsvm.matrices import checked_csr, exact_labels, read_only, refuse_masked
 from certsvm.problem.base import ClassSurvey
 from certsvm.problem.rows import Rows, Vector
 from certsvm.verification.evidence import FingerprintBuilder
+from certsvm.verification.verify import checked_weights
 
 T = TypeVar("T")
 
@@ -65,11 +66,9 @@ class BlockStream:
     source : callable
         Called without arguments at the beginning of each pass; returns an iterable of blocks
         ``(X, y)`` or ``(X, y, weights)``: X sparse or dense, y the labels. It is iterated in
-        another thread unless ``read_ahead`` is False.
+        another thread, which reads the next block while one is in use.
     intercept_scaling : float, default=0.0
         The augmentation rho >= 0 of the rows.
-    read_ahead : bool, default=True
-        Whether to read the next block while one is in use. Then two are in memory.
     on_block : callable, default=None
         Called after each block of the survey with the number of rows read; for a progress bar.
     cache_bytes : int, default=None
@@ -104,11 +103,10 @@ class BlockStream:
     """
 
     def __init__(
-        self, source: BlockSource, *, intercept_scaling: float = 0.0, read_ahead: bool = True,
+        self, source: BlockSource, *, intercept_scaling: float = 0.0,
         on_block: Callable[[int], None] | None = None, cache_bytes: int | None = None,
     ) -> None:  # fmt: skip
-        self.source = source
-        self._reader = Reader() if read_ahead else None
+        self.source, self._reader = source, Reader()
         self.intercept_scaling = float(intercept_scaling)
         self.n_rows = self.n_columns = self.n_stored = self.n_blocks = self.largest_block = 0
         self.R, self.float32 = 0.0, True
@@ -140,22 +138,21 @@ class BlockStream:
         first = n_blocks = 0
         with closing(self._batches()) as batches:
             for batch, digest in batches:
-                if n_blocks == self.n_blocks or digest != self._digests[n_blocks]:
-                    raise DataChangedError(
-                        f"block {n_blocks + 1} of the data is not what it was in the first pass: "
-                        "the data changed underneath, or the source does not give the same blocks "
-                        "in each pass. Nothing is certified."
-                    )
+                if self._digests[n_blocks : n_blocks + 1] != [digest]:
+                    break
                 rows = Rows(batch.X, intercept_scaling=self.intercept_scaling)
                 yield Block(rows, self._class_index(batch.y), batch.weights, first)
                 first += rows.n_rows
                 n_blocks += 1
-        if n_blocks < self.n_blocks:
-            raise DataChangedError(
-                f"the data ended after {n_blocks} of {self.n_blocks} blocks: the source cannot be "
-                "read a second time (an iterator instead of a function that makes one?), or the "
-                "data changed underneath. Nothing is certified."
-            )
+            else:
+                if n_blocks == self.n_blocks:
+                    return
+        raise DataChangedError(
+            f"the data are not what they were in the first pass, from block {n_blocks + 1} of "
+            f"{self.n_blocks} on: they changed underneath, or the source does not give the same "
+            "blocks in each pass, as an iterator instead of a function that makes one. Nothing is "
+            "certified."
+        )
 
     def _class_index(self, y: NDArray[Any]) -> NDArray[np.intp]:
         # NumPy compares labels of different types in a third, which may have neither.
@@ -173,16 +170,13 @@ class BlockStream:
                 self.n_columns = int(X.shape[1])
                 fingerprint = FingerprintBuilder(self.n_columns)
             if X.shape[1] != self.n_columns:
-                raise ValueError(
-                    f"block {self.n_blocks + 1} has {X.shape[1]} columns, those before it "
-                    f"{self.n_columns}"
-                )
+                widths = f"{X.shape[1]} columns, those before it {self.n_columns}"
+                raise ValueError(f"block {self.n_blocks + 1} has {widths}")
             try:
                 rows = Rows(X, intercept_scaling=self.intercept_scaling)
             except ValueError as error:
-                raise ValueError(
-                    f"block {self.n_blocks + 1} of the data (after {self.n_rows} rows): {error}"
-                ) from None
+                place = f"block {self.n_blocks + 1} of the data (after {self.n_rows} rows)"
+                raise ValueError(f"{place}: {error}") from None
             labels, y_index = np.unique(y, return_inverse=True)
             for i, label in enumerate(labels.tolist()):
                 in_class = y_index == i
@@ -210,19 +204,14 @@ class BlockStream:
         """The blocks of a pass as the source gives them, with their digests."""
 
         def checked() -> Generator[tuple[Batch, bytes], None, None]:
-            blocks = iter(self.source())
-            try:
+            # Since Python 3.12, a generator that is closed may still hold those inside it.
+            with _closing(iter(self.source())) as blocks:
                 for block in blocks:
                     batch = checked_block(block)
                     if len(batch.y):
                         yield batch, block_digest(*batch)
-            finally:
-                # Since Python 3.12, a generator that is closed may still hold those inside it.
-                if hasattr(blocks, "close"):
-                    blocks.close()
 
-        read = checked()
-        with closing(read if self._reader is None else self._reader.one_ahead(read)) as batches:
+        with closing(self._reader.one_ahead(checked())) as batches:
             for batch, digest in batches:
                 yield batch, digest
                 if block_digest(*batch) != digest:
@@ -241,7 +230,8 @@ def checked_block(block: Any) -> Batch:
             f"a block must be (X, y) or (X, y, weights), got {type(block).__name__}. Data in one "
             "piece are a list of one block: [(X, y)]."
         )
-    X, y = block[0], exact_labels(block[1])
+    X, y, weights = (*block, None)[:3]
+    y = exact_labels(y)
     refuse_masked(X=X)
     X = checked_csr(X) if sp.issparse(X) else np.ascontiguousarray(X)
     if X.ndim != 2 or y.shape != (X.shape[0],):
@@ -253,12 +243,7 @@ def checked_block(block: Any) -> Batch:
         raise ValueError("a block has labels that are not finite")
     if y.dtype.kind == "O" and any(label is None or label != label for label in y.tolist()):
         raise ValueError("a block has rows without a label (NaN or None)")
-    if len(block) == 2 or block[2] is None:
-        return Batch(X, y)
-    weights: Vector = np.asarray(block[2], dtype=np.float64)
-    if weights.shape != y.shape or not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ValueError("a block's weights must be finite and not negative, one for each row")
-    return Batch(X, y, weights)
+    return Batch(X, y, None if weights is None else checked_weights(weights, len(y)))
 
 
 def block_digest(X: Any, y: NDArray[Any], weights: Vector | None) -> bytes:
@@ -298,21 +283,21 @@ class _Queues(NamedTuple):
     made: SimpleQueue[Any]
 
 
+def _closing(items: Any) -> AbstractContextManager[Iterator[Any]]:
+    return closing(items) if hasattr(items, "close") else nullcontext(items)
+
+
 def _make_pass(items: Iterable[Any], users: list[_Queues]) -> None:
     """Give each item to all who want one; who does not has ended the pass."""
     left, end = users, None
     try:
-        iterator = iter(items)
-        try:
+        with _closing(iter(items)) as iterator:
             while left := [user for user in left if user.wanted.get()]:
                 item = next(iterator)
                 for user in left:
                     user.made.put(item)
                 # Keep no reference while the next item is read.
                 del item
-        finally:
-            if hasattr(iterator, "close"):
-                iterator.close()
     except StopIteration:
         pass
     except BaseException as error:
