@@ -127,7 +127,14 @@ class FingerprintBuilder:
         self._kind = kind or self._kind
         for first, n_rows, *block in entries(X, _AT_ONCE, self.n_rows):
             values, rows, columns = (of_values[block[0] != 0.0] for of_values in block)
-            written = _canonical_words(words[first : first + n_rows], values, rows, columns)
+            width, lengths = words.shape[1], np.bincount(rows, minlength=n_rows)
+            written = np.empty(n_rows * (1 + width) + 2 * values.size, dtype="<u8")
+            # Where each row begins, and each of its values.
+            at_row = np.arange(n_rows) * (1 + width) + 2 * (np.cumsum(lengths) - lengths)
+            at_value = 2 * np.arange(values.size) + (rows + 1) * (1 + width)
+            written[at_row] = lengths
+            written[at_row[:, np.newaxis] + np.arange(1, 1 + width)] = words[first:][:n_rows]
+            written[at_value], written[at_value + 1] = columns, values.view(np.uint64)
             self._group.update(written.data)
             self.n_rows += n_rows
             self.n_values += values.size
@@ -155,23 +162,19 @@ def _checked(X: Any, labels: ArrayLike) -> tuple[Any, bytes, NDArray[np.uint64]]
     if len(strings) == 2:
         raise ValueError(_MIXED)
     if True not in strings:
-        return X, b"n", _numbers(labels).view(np.uint64)[:, np.newaxis]
+        try:
+            if labels.dtype.kind not in "biufO":
+                raise TypeError(f"got {labels.dtype}")
+            # Adding zero turns -0.0 into 0.0.
+            numbers: NDArray[np.float64] = labels.astype(np.float64) + 0.0
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"labels must be numbers or strings: {error}") from None
+        if np.isnan(numbers).any():
+            raise ValueError("a label is NaN; remove rows whose label is missing")
+        return X, b"n", numbers.view(np.uint64)[:, np.newaxis]
     digests = {value: hashlib.sha256(value.encode()).digest() for value in set(values)}
     joined = b"".join(map(digests.__getitem__, values))
     return X, b"s", np.frombuffer(joined, dtype="<u8").reshape(-1, 4)
-
-
-def _numbers(labels: NDArray[Any]) -> NDArray[np.float64]:
-    try:
-        if labels.dtype.kind not in "biufO":
-            raise TypeError(f"got {labels.dtype}")
-        # Adding zero turns -0.0 into 0.0.
-        numbers: NDArray[np.float64] = labels.astype(np.float64) + 0.0
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"labels must be numbers or strings: {error}") from None
-    if np.isnan(numbers).any():
-        raise ValueError("a label is NaN; remove rows whose label is missing")
-    return numbers
 
 
 def added_up(X: Any) -> Any:
@@ -232,22 +235,6 @@ def entries(
         rows = np.repeat(np.arange(n_here), np.diff(starts[first : last + 1]))
         yield first, n_here, values.astype(np.float64), rows, columns
         first = last
-
-
-def _canonical_words(
-    labels: NDArray[np.uint64], values: Vector, rows: NDArray[np.intp], columns: NDArray[np.intp]
-) -> NDArray[np.uint64]:
-    n_rows, width = labels.shape
-    lengths = np.bincount(rows, minlength=n_rows)
-    words = np.empty(n_rows * (1 + width) + 2 * values.size, dtype="<u8")
-    # Where each row begins, and each of its values.
-    at_row = np.arange(n_rows) * (1 + width) + 2 * (np.cumsum(lengths) - lengths)
-    at_value = 2 * np.arange(values.size) + (rows + 1) * (1 + width)
-    words[at_row] = lengths
-    words[at_row[:, np.newaxis] + np.arange(1, 1 + width)] = labels
-    words[at_value] = columns
-    words[at_value + 1] = values.view(np.uint64)
-    return words
 
 
 _CODES = {8: np.uint8, 16: np.uint16, 32: np.uint32}

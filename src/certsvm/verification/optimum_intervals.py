@@ -162,21 +162,13 @@ class OptimumIntervals:
         self.intercept: Vector = np.asarray(intercept, dtype=np.float64)
         # Without certificates, J may be anything, and L is zero.
         proofs = certificates or [Certificate(math.inf, 0.0, 0.0)] * self.intercept.size
-        self._certificates = proofs
+        self.certificates = proofs
         self.radii: Vector = np.array(list(map(radius, proofs)))
         self.intercept_scaling: Vector = np.array([float(c.intercept_scaling) for c in proofs])
         self._free = any(proof.free_intercept for proof in proofs)
         # Without a constant column, no weight vector of the problem has an intercept.
         self.radii[(self.intercept_scaling == 0.0) & (self.intercept != 0.0)] = math.inf
         self._lengths = row_sizes(self.coef).norms
-
-    def require_bounded_intercepts(self) -> None:
-        """Raise a ValueError if an intercept is free, so that no ball contains it."""
-        if self._free:
-            raise ValueError(
-                "nothing is proved about the intercept of the exact optimum, nor about scores, "
-                "since the intercept is free: coef_interval has all that is proved"
-            )
 
     @np.errstate(all="ignore")
     def score_intervals(self, scores: Array, sizes: RowSizes) -> tuple[Array, Array]:
@@ -199,7 +191,11 @@ class OptimumIntervals:
         ValueError
             An intercept is free.
         """
-        self.require_bounded_intercepts()
+        if self._free:
+            raise ValueError(
+                "nothing is proved about the intercept of the exact optimum, nor about scores, "
+                "since the intercept is free: coef_interval has all that is proved"
+            )
         rho, low, high = self.intercept_scaling, np.empty_like(scores), np.empty_like(scores)
         for first in range(0, len(scores), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
@@ -226,32 +222,18 @@ class OptimumIntervals:
         high: Array = np.nextafter(self.coef + radii, math.inf)
         return low, high
 
-    @np.errstate(all="ignore")
     def intercept_intervals(self) -> tuple[Vector, Vector]:
         """Intervals that contain the intercepts of the exact optimum; zero where there is none.
 
-        Raises
-        ------
-        ValueError
-            An intercept is free.
+        They are the scores of a row of zeros. A ValueError tells that an intercept is free.
         """
-        self.require_bounded_intercepts()
-        rho, size = self.intercept_scaling, np.abs(self.intercept)
-        half = (1.0 + 8.0 * UNIT_ROUNDOFF) * rho * self.radii + UNDERFLOW * (rho > 0.0)
-        half = half + 4.0 * UNIT_ROUNDOFF * (size + half)
-        half[~np.isfinite(half) | np.isinf(self.radii)] = math.inf
-        return self.intercept - half, self.intercept + half
-
-    def loss_of(self, i: int, margins: Vector, weights: Vector) -> float:
-        """The loss of rows in problem i, without C."""
-        distances = np.maximum(0.0, 1.0 - margins)
-        with np.errstate(all="ignore"):
-            squared = self._certificates[i].squared
-            return float(weights @ (distances**2 if squared else distances))
+        zeros = RowSizes(np.zeros(1), np.zeros(1, dtype=np.int64))
+        low, high = self.score_intervals(self.intercept[np.newaxis], zeros)
+        return low[0], high[0]
 
     def require_training_data(self, losses: Vector) -> None:
         """Raise a ValueError if the loss of some rows exceeds what a certificate says of all."""
-        for i, certificate in enumerate(self._certificates):
+        for i, certificate in enumerate(self.certificates):
             rho = float(self.intercept_scaling[i])
             last = float(self.intercept[i]) / rho if rho > 0.0 else 0.0
             square = float(self.coef[i] @ self.coef[i]) + last * last
@@ -584,7 +566,10 @@ class OptimumMixin:
             )
             for i, (signs, weights) in enumerate(problems):
                 status[:, i] = status_of(low[:, i], high[:, i], signs, weights)
-                losses[i] += optimum.loss_of(i, signs * scores[:, i], weights)
+                distances = np.maximum(0.0, 1.0 - signs * scores[:, i])
+                power = 2 if optimum.certificates[i].squared else 1
+                with np.errstate(all="ignore"):
+                    losses[i] += float(weights @ distances**power)
             statuses.append(status)
         optimum.require_training_data(losses)
         every = np.concatenate(statuses)

@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from numbers import Real
 from typing import Any, TypeAlias
@@ -104,7 +103,7 @@ class Verification(Judged):
     label : object
         The positive class of the problem.
     exact : dict or None, default=None
-        What ``certsvm.verification.exact.judge`` found, if verification was exact: fractions "J"
+        What ``certsvm.verification.exact`` found, if verification was exact: fractions "J"
         and "L", and the verdict, which allows for no more than the certificate does.
     """
 
@@ -236,13 +235,11 @@ class VerificationReport(Judged, list[Verification]):
 
     def _repr_html_(self) -> str:
         """For notebooks: the verdict, and a row for each class."""
+        duals = ["none" if v.dual is None else f"{v.dual:.6g}" for v in self]
         rows = [
-            [
-                tidy(v.label), v.verdict, f"{v.primal:.6g}",
-                "none" if v.dual is None else f"{v.dual:.6g}", percent(v.relative_gap),
-            ]
-            for v in self
-        ]  # fmt: skip
+            [tidy(v.label), v.verdict, f"{v.primal:.6g}", dual, percent(v.relative_gap)]
+            for v, dual in zip(self, duals, strict=True)
+        ]
         header = ["class", "verdict", "J, recomputed", "L, recomputed", "gap"]
         return element("div", statement(self.dual_verified, repr(self)), table(header, rows))
 
@@ -385,10 +382,16 @@ def _recomputed(
     for given in (coef, intercept, factors):
         if not np.can_cast(given.dtype, np.float64):
             raise ValueError(f"weights, intercepts and factors must be float64, got {given.dtype}")
-    sums: list[Any] = [
-        (ExactSums if exact else ProblemSums)(_as_floats(claim), w, b, dual=alpha_of is not None)
-        for w, b, claim in zip(coef, intercept.tolist(), claims, strict=True)
-    ]
+    claimed, dual = [_as_floats(claim) for claim in claims], alpha_of is not None
+    triples = list(zip(claimed, coef, intercept.tolist(), strict=True))
+    sums: list[Any]
+    try:
+        if exact:
+            sums = [exactly.Problem(asdict(c), [*w.tolist(), b], dual=dual) for c, w, b in triples]
+        else:
+            sums = [ProblemSums(c, w, b, dual=dual) for c, w, b in triples]
+    except OverflowError as error:
+        raise ValueError(f"a weight, intercept or claim is infinite: {error}") from None
     n_before = 0
     for X, y, *rest in blocks:
         X = checked_matrix(X)
@@ -402,57 +405,25 @@ def _recomputed(
             problems = signs_and_weights(factors, position[part], row_weights[part])
             rows = _exact_rows(block) if exact else block
             for i, (signs, weights) in enumerate(problems):
-                box = sums[i].claimed.C * weights
+                box = claimed[i].C * weights
                 alpha = None if alpha_of is None else alpha_of(i, box, n_before + first)
-                sums[i].add(rows, signs, weights, alpha)
+                if exact:
+                    _add_exactly(sums[i], rows, signs, weights, alpha)
+                else:
+                    sums[i].add(rows, signs, weights, alpha)
         n_before += n_rows
-    return VerificationReport(
-        Verification(
-            s.claimed, s.J(), s.L() if alpha_of else None, s.box_violation, label,
-            s.exact if exact else None,
-        )
-        for s, label in zip(sums, classes[numbers], strict=True)
-    )  # fmt: skip
-
-
-class ExactSums:
-    """``ProblemSums`` without rounding."""
-
-    def __init__(self, claimed: Certificate, coef: Vector, intercept: float, *, dual: bool) -> None:
-        self.claimed = claimed
-        try:
-            self._problem = exactly.Problem(asdict(claimed), [*coef.tolist(), intercept], dual=dual)
-        except OverflowError as error:
-            raise ValueError(f"a weight, intercept or claim is infinite: {error}") from None
-
-    def add(
-        self, rows: list[tuple[list[int], exactly.Exact]], signs: Vector, weights: Vector,
-        alpha: Vector | None,
-    ) -> None:  # fmt: skip
-        """Add a block of rows, from ``_exact_rows``."""
-        alphas = [None] * len(rows) if alpha is None else alpha.tolist()
-        numbers = signs.astype(np.intp).tolist(), weights.tolist()
-        for (columns, row), y, s, a in zip(rows, *numbers, alphas, strict=True):
-            self._problem.add(y, s, columns, row, a)
-
-    @cached_property
-    def exact(self) -> dict[str, Any]:
-        """The verdict, and J and L as fractions."""
-        return self._problem.verdict()
-
-    def J(self) -> Interval:
-        """The least interval of float64 numbers that contains J."""
-        return Interval.of(self.exact["J"], self.exact["J"])
-
-    def L(self) -> Interval | None:
-        """The same of L; None without a feasible alpha."""
-        L = self.exact["L"]
-        return None if L is None else Interval.of(L, L)
-
-    @property
-    def box_violation(self) -> float:
-        """Infinite if alpha leaves its box."""
-        return 0.0 if self._problem.feasible else math.inf
+    report = VerificationReport()
+    for c, s, label in zip(claimed, sums, classes[numbers], strict=True):
+        if exact:
+            found = s.verdict()
+            J, L = found["J"], found["L"]
+            L = None if L is None else Interval.of(L, L)
+            outside = 0.0 if s.feasible else math.inf
+            report.append(Verification(c, Interval.of(J, J), L, outside, label, exact=found))
+        else:
+            L = s.L() if dual else None
+            report.append(Verification(c, s.J(), L, s.box_violation, label))
+    return report
 
 
 def _exact_rows(block: RowBlock) -> list[tuple[list[int], exactly.Exact]]:
@@ -465,12 +436,22 @@ def _exact_rows(block: RowBlock) -> list[tuple[list[int], exactly.Exact]]:
     ]
 
 
+def _add_exactly(
+    problem: exactly.Problem, rows: Any, signs: Vector, weights: Vector, alpha: Vector | None
+) -> None:
+    """Add rows, from ``_exact_rows``, to sums that are not rounded."""
+    alphas = [None] * len(rows) if alpha is None else alpha.tolist()
+    numbers = signs.astype(np.intp).tolist(), weights.tolist(), alphas
+    for (columns, row), y, s, alpha_k in zip(rows, *numbers, strict=True):
+        problem.add(y, s, columns, row, alpha_k)
+
+
 def _as_floats(claim: Certificate) -> Certificate:
     """The certificate with all its numbers as float64; raises a ValueError if one is not."""
-    if claim.loss not in LOSS_NAMES:
-        raise ValueError(f"the loss of a certificate is unknown: {claim.loss!r:.60}")
-    if not isinstance(free := claim.penalize_intercept, bool | np.bool_):
-        raise ValueError(f"penalize_intercept is neither true nor false: {free!r:.60}")
+    penalised = claim.penalize_intercept
+    if claim.loss not in LOSS_NAMES or not isinstance(penalised, bool | np.bool_):
+        what = f"loss {claim.loss!r:.60}, penalize_intercept {penalised!r:.60}"
+        raise ValueError(f"a certificate is about no problem that is known: {what}")
     numbers: dict[str, Any] = {name: getattr(claim, name) for name in _NUMBERS}
     for name, value in numbers.items():
         if not isinstance(value, Real):
@@ -524,10 +505,9 @@ def positions(
     """
     labels = exact_labels(dense(y) if multilabel and sp.issparse(y) else y)
     labels = labels if multilabel else labels.ravel()
-    if multilabel and labels.shape != (n_rows, classes.size):
-        raise ValueError(f"y has shape {labels.shape}, but the model needs {n_rows, classes.size}")
-    if not multilabel and labels.size != n_rows:
-        raise ValueError(f"X has {n_rows} rows, but there are {labels.size} labels")
+    shape = (n_rows, classes.size) if multilabel else (n_rows,)
+    if labels.shape != shape:
+        raise ValueError(f"X has {n_rows} rows, and y has shape {labels.shape}, not {shape}")
     if multilabel:
         classes = np.arange(2)
         position = np.select([labels == 1, labels == 0], [np.int8(1), np.int8(0)], np.int8(-1))
