@@ -72,12 +72,10 @@ def atomic_write(
             raise
         if error.filename not in (None, temporary, target):
             raise
-        reason = error.strerror or str(error)
-        if isinstance(error, FileNotFoundError):
-            reason = f"the folder {folder} does not exist"
-        failure = WriteError(
-            f"could not write {os.fspath(path)}: {reason}; the previous file, if any, is untouched"
-        )
+        missing = isinstance(error, FileNotFoundError)
+        reason = f"the folder {folder} does not exist" if missing else error.strerror or error
+        what = f"could not write {os.fspath(path)}: {reason}"
+        failure = WriteError(f"{what}; the previous file, if any, is untouched")
         failure.errno = error.errno
         raise failure from error
     # The new name is to survive a power failure. That fails for a folder that is not readable, and

@@ -34,7 +34,6 @@ from certsvm.verification.optimum_intervals import OptimumMixin, RowSizes, produ
 _ARRAYS = ("coef", "intercept", "class_weight")
 # What the certificates of all classes have in common, and parameters repeat.
 _PROBLEM = ("C", "loss", "intercept_scaling", "penalize_intercept")
-_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,9 +283,8 @@ class Model(OptimumMixin):
             "feature_names": self.feature_names,
             "fingerprint": None if self.fingerprint is None else asdict(self.fingerprint),
         }
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        if self.history is not None:
-            arrays["history"] = self.history
+        named = {name: getattr(self, name) for name in (*_ARRAYS, "history")}
+        arrays = {name: array for name, array in named.items() if array is not None}
         # Whether the witness there is that of the model which is replaced, and not of this one.
         outdated = False
         if self.witness is None:
@@ -471,8 +469,7 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness, str]:
 
 def listing(items: Sequence[Any]) -> str:
     """The first few items, as text."""
-    shown = ", ".join(claims.tidy(item) for item in items[:_MOST_SHOWN])
-    return shown if len(items) <= _MOST_SHOWN else f"{shown}, ..."
+    return ", ".join([*map(claims.tidy, items[:5]), *(["..."] if len(items) > 5 else [])])
 
 
 def _checked_labels(classes: Any) -> NDArray[Any]:

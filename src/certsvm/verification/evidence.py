@@ -269,12 +269,11 @@ class Witness:
 
     def __post_init__(self) -> None:
         codes, scale = np.asarray(self.codes), np.asarray(self.scale, dtype=np.float64)
-        if codes.ndim != 2 or codes.dtype not in _CODES.values():
-            what = f"{codes.dtype} of shape {codes.shape}"
-            raise ValueError(f"codes must be a matrix of uint8, uint16 or uint32, got {what}")
+        fit = codes.ndim == 2 and scale.shape == codes.shape[:1] and codes.dtype in _CODES.values()
         # NaN must fail, so the comparisons are not negated.
-        if scale.shape != codes.shape[:1] or not ((scale > 0) & (scale < np.inf)).all():
-            raise ValueError(f"scales must be finite, > 0, one for each problem: got {scale}")
+        if not (fit and ((scale > 0) & (scale < np.inf)).all()):
+            has = f"{codes.dtype} of shape {codes.shape}, scales {scale}"
+            raise ValueError(f"a witness has a matrix of uint codes and scales > 0, got {has}")
         object.__setattr__(self, "codes", read_only(codes))
         object.__setattr__(self, "scale", read_only(scale))
 
@@ -337,8 +336,6 @@ class Witness:
             In the box of the hinge if the scale is at most 1.
         """
         codes = self.codes[i, first : first + box.size]
-        if codes.size != box.size:
-            raise ValueError(f"the witness is about {self.codes.shape[1]} rows, the data has more")
         with np.errstate(over="ignore", invalid="ignore"):
             alpha: Vector = box * (self.scale[i] * (codes / float(2**self.bits - 1)))
         return alpha

@@ -368,14 +368,12 @@ def blocks_of(X: Any, y: Any = None, sample_weight: Any = None) -> Iterator[tupl
     if y is not None or sample_weight is not None:
         raise ValueError("a stream of blocks brings its own labels and weights: pass X alone")
     for block in X() if callable(X) else X:
-        if isinstance(block, tuple):
-            if not 1 <= len(block) <= 3:
-                raise ValueError(
-                    f"a block must be X, (X, y) or (X, y, weights), got {len(block)} parts"
-                )
-            yield (*block, None, None)[:3]
-        else:
-            yield block, None, None
+        parts = block if isinstance(block, tuple) else (block,)
+        if not 1 <= len(parts) <= 3:
+            raise ValueError(
+                f"a block must be X, (X, y) or (X, y, weights), got {len(parts)} parts"
+            )
+        yield (*parts, None, None)[:3]
 
 
 class OptimumMixin:

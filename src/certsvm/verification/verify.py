@@ -53,9 +53,6 @@ CONFIRMED, HALF_CONFIRMED, UNDECIDED, REFUTED = VERDICTS = (
 Blocks: TypeAlias = Iterable[tuple[Any, ...]]
 """(X, labels) or (X, labels, weights) of consecutive rows."""
 
-AlphaOf: TypeAlias = Callable[[int, Vector, int], Vector]
-"""Returns alpha of a block of rows in problem i, given their C s_k and the number of the first."""
-
 _VALUES_AT_ONCE = 1 << 17
 _NUMBERS = [field.name for field in fields(Certificate) if field.type == "float"]
 
@@ -293,19 +290,9 @@ def verify(
             f"this {type(clf).__name__} has no certificate to verify. Pass a certsvm.LinearSVC "
             "after fit (partial_fit does not certify); of a pipeline, its last step and its X."
         )
-    X = checked_matrix(columns_in_order(X, getattr(clf, "feature_names_in_", None)))
-    shape = len(clf.certificates_), X.shape[0]
-    alphas: Any = getattr(clf, "dual_coef_", None)
-    if alphas is None:
-        return _recomputed(clf, None, [(X, y, sample_weight)], exact=exact)
-    alphas = np.asarray(alphas, dtype=np.float64)
-    if alphas.shape != shape:
-        what = f"the model keeps dual variables of shape {alphas.shape}, not {shape}"
-        raise ValueError(f"{what}, as its certificates and X need: pass the training data")
-    return _recomputed(
-        clf, lambda i, box, first: alphas[i, first : first + box.size], [(X, y, sample_weight)],
-        exact=exact,
-    )  # fmt: skip
+    alphas = getattr(clf, "dual_coef_", None)
+    alphas = None if alphas is None else np.atleast_2d(np.asarray(alphas, dtype=np.float64))
+    return _recomputed(clf, alphas, [(X, y, sample_weight)], exact=exact)
 
 
 def verify_model(
@@ -342,33 +329,21 @@ def verify_model(
         raise ValueError("this model has no certificate to verify: certsvm bound makes one")
     if callable(blocks):
         blocks = blocks()
-    witness, builder = model.witness, FingerprintBuilder(model.coef.shape[1])
-    if witness is not None and len(witness.codes) != (n := len(model.certificates)):
-        raise ValueError(
-            f"there are dual points of {len(witness.codes)} problems, {n} certificates"
-        )
-
-    def fingerprinted() -> Iterator[tuple[Any, ...]]:
-        for X, *rest in blocks:
-            X = columns_in_order(X, getattr(model, "feature_names", None))
-            yield X, *rest
-            builder.update(X, np.asarray(rest[0]).ravel())
-
-    alpha_of = None if witness is None else witness.alpha
-    report = _recomputed(model, alpha_of, fingerprinted(), exact=exact)
-    fingerprint = builder.finish()
-    if witness is not None and witness.codes.shape[1] != fingerprint.n_rows:
-        about = f"the witness is about {witness.codes.shape[1]} rows"
-        raise ValueError(f"{about}, the data has {fingerprint.n_rows}")
+    builder = FingerprintBuilder(model.coef.shape[1])
+    report = _recomputed(model, model.witness, blocks, builder, exact=exact)
     if model.fingerprint is not None:
-        report.same_data = fingerprint == model.fingerprint
+        report.same_data = builder.finish() == model.fingerprint
     return report
 
 
 def _recomputed(
-    model: Any, alpha_of: AlphaOf | None, blocks: Blocks, *, exact: bool
-) -> VerificationReport:
-    """Recompute J and L of all problems in one pass over the blocks."""
+    model: Any, point: Any, blocks: Blocks, builder: FingerprintBuilder | None = None, *,
+    exact: bool,
+) -> VerificationReport:  # fmt: skip
+    """Recompute J and L of all problems in one pass over the blocks.
+
+    ``point`` is the dual point of all problems: a witness, the alpha of each row, or None.
+    """
     names = ("coef", "intercept", "certificates", "classes", "class_weight")
     coef, intercept, claims, classes, factors = (fitted(model, name) for name in names)
     coef, multilabel = dense(coef), getattr(model, "multilabel_", False)
@@ -382,7 +357,8 @@ def _recomputed(
     for given in (coef, intercept, factors):
         if not np.can_cast(given.dtype, np.float64):
             raise ValueError(f"weights, intercepts and factors must be float64, got {given.dtype}")
-    claimed, dual = [_as_floats(claim) for claim in claims], alpha_of is not None
+    claimed, dual = [_as_floats(claim) for claim in claims], point is not None
+    feature_names = getattr(model, "feature_names", getattr(model, "feature_names_in_", None))
     triples = list(zip(claimed, coef, intercept.tolist(), strict=True))
     sums: list[Any]
     try:
@@ -392,26 +368,36 @@ def _recomputed(
             sums = [ProblemSums(c, w, b, dual=dual) for c, w, b in triples]
     except OverflowError as error:
         raise ValueError(f"a weight, intercept or claim is infinite: {error}") from None
-    n_before = 0
+    # Of each problem and row.
+    kept = getattr(point, "codes", point)
+    n_rows = 0
     for X, y, *rest in blocks:
-        X = checked_matrix(X)
-        n_rows = X.shape[0]
+        X = checked_matrix(columns_in_order(X, feature_names))
+        n_before, n_rows = n_rows, n_rows + X.shape[0]
         if X.shape[1] != coef.shape[1]:
             raise ValueError(f"X has {X.shape[1]} columns, the model {coef.shape[1]}")
-        position = positions(classes, y, n_rows, multilabel=multilabel)
-        row_weights = checked_weights(rest[0] if rest else None, n_rows)
+        position = positions(classes, y, X.shape[0], multilabel=multilabel)
+        row_weights = checked_weights(rest[0] if rest else None, X.shape[0])
+        if builder is not None:
+            builder.update(X, np.asarray(y).ravel())
+        if dual and kept[:, :n_rows].shape != (len(claims), n_rows):
+            break
         for first, block in row_blocks(X):
             part = slice(first, first + block.n_rows)
             problems = signs_and_weights(factors, position[part], row_weights[part])
             rows = _exact_rows(block) if exact else block
             for i, (signs, weights) in enumerate(problems):
-                box = claimed[i].C * weights
-                alpha = None if alpha_of is None else alpha_of(i, box, n_before + first)
+                alpha, here = None, slice(n_before + first, n_before + part.stop)
+                if dual:
+                    box = claimed[i].C * weights
+                    alpha = kept[i, here] if kept is point else point.alpha(i, box, here.start)
                 if exact:
                     _add_exactly(sums[i], rows, signs, weights, alpha)
                 else:
                     sums[i].add(rows, signs, weights, alpha)
-        n_before += n_rows
+    if dual and kept.shape != (len(claims), n_rows):
+        of = f"{len(claims)} certificates and {n_rows} rows or more"
+        raise ValueError(f"there are dual variables of shape {kept.shape}, not of {of}")
     report = VerificationReport()
     for c, s, label in zip(claimed, sums, classes[numbers], strict=True):
         if exact:
