@@ -372,7 +372,7 @@ BAD_BLOCKS: list[Any] = [
     (X2, "a block must be .* got ndarray"),
     ((X2, y2[:1]), r"X of shape \(2, 2\) and y of shape \(1,\)"),
     ((X2, np.array([1.0, np.nan])), "labels that are not finite"),
-    ((X2, y2, [1.0, -1.0]), "weights of rows must be finite and not negative"),
+    ((X2, y2, [1.0, -1.0]), "row weights must be finite and not negative"),
     ((X2 * np.nan, y2), r"block 2 of the data \(after 2 rows\): .* NaN"),
     ((np.eye(2, 3), y2), "block 2 has 3 columns, those before it 2"),
     ((X2, np.array(["a", "b"])), "some labels are numbers and others strings"),

@@ -131,10 +131,10 @@ def test_an_alpha_that_seems_to_prove_the_optimum(loss: str, proved: float) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"loss": "hinges"}, "the loss of a certificate is unknown: 'hinges'"),
-        ({"loss": None}, "unknown: None"),
-        ({"penalize_intercept": 1}, "neither true nor false: 1"),
-        ({"penalize_intercept": "no"}, "neither true nor false: 'no'"),
+        ({"loss": "hinges"}, "about no problem that is known: loss 'hinges'"),
+        ({"loss": None}, "loss None"),
+        ({"penalize_intercept": 1}, "penalize_intercept 1"),
+        ({"penalize_intercept": "no"}, "penalize_intercept 'no'"),
     ],
 )
 def test_a_problem_that_is_none(change: dict[str, Any], message: str) -> None:

@@ -32,7 +32,6 @@ from certsvm.files.atomic import atomic_write
 from certsvm.files.container import ModelFileError
 from certsvm.files.model import Model, listing
 
-_LINES_AT_ONCE = 8192
 _ONE_PROBLEM_PER_CLASS = "MCSVM_CS"
 # Those of the problems that certsvm solves.
 _LOSSES = {
@@ -82,9 +81,8 @@ def save_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
             f"label {' '.join(str(int(label)) for label in labels)}\n"
             f"nr_feature {model.n_features}\nbias {bias if bias > 0 else -1}\nw\n"
         )
-        for start in range(0, weights.shape[1], _LINES_AT_ONCE):
-            lines = weights[:, start : start + _LINES_AT_ONCE].T.tolist()
-            file.write("".join(" ".join(map(repr, line)) + " \n" for line in lines))
+        for of_column in weights.T:
+            file.write(" ".join(map(repr, of_column.tolist())) + " \n")
 
 
 def load_liblinear(path: str | os.PathLike[str]) -> Model:

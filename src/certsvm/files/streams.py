@@ -149,8 +149,8 @@ class BlockStream:
                     return
         raise DataChangedError(
             f"the data are not what they were in the first pass, from block {n_blocks + 1} of "
-            f"{self.n_blocks} on: they changed underneath, or the source does not give the same "
-            "blocks in each pass, as an iterator instead of a function that makes one. Nothing is "
+            f"{self.n_blocks} on: they changed underneath, or the source cannot be read a second "
+            "time or gives other blocks (an iterator, not a function that makes one?). Nothing is "
             "certified."
         )
 

@@ -126,7 +126,9 @@ class FingerprintBuilder:
             raise ValueError(_MIXED)
         self._kind = kind or self._kind
         for first, n_rows, *block in entries(X, _AT_ONCE, self.n_rows):
-            values, rows, columns = (of_values[block[0] != 0.0] for of_values in block)
+            if not (used := block[0] != 0.0).all():
+                block = [of_values[used] for of_values in block]
+            values, rows, columns = block
             width, lengths = words.shape[1], np.bincount(rows, minlength=n_rows)
             written = np.empty(n_rows * (1 + width) + 2 * values.size, dtype="<u8")
             # Where each row begins, and each of its values.
@@ -201,7 +203,7 @@ def added_up(X: Any) -> Any:
 
 
 def entries(
-    X: Any, most: int, first_row: int = 0
+    X: Any, most: int, first_row: int | None = None
 ) -> Iterator[tuple[int, int, Vector, NDArray[np.intp], NDArray[np.intp]]]:
     """All values of an array or CSR matrix, in blocks of consecutive rows.
 
@@ -210,9 +212,9 @@ def entries(
     X : ndarray or CSR matrix of shape (n_rows, n_columns)
         What is stored twice is added up in float64, as in training.
     most : int
-        About how many values a block has. It has at least a row, and lies in one group.
-    first_row : int, default=0
-        The number of rows before these, which tells where groups begin.
+        About how many values a block has. It has at least a row.
+    first_row : int, default=None
+        The number of rows before these, if a block is to lie in one group.
 
     Yields
     ------
@@ -226,7 +228,8 @@ def entries(
     first = 0
     while first < n_rows:
         last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
-        last = min(max(last, first + 1), first + _GROUP - (first_row + first) % _GROUP, n_rows)
+        n_left = most if first_row is None else _GROUP - (first_row + first) % _GROUP
+        last = min(max(last, first + 1), first + n_left, n_rows)
         part, n_here = slice(starts[first], starts[last]), last - first
         if sparse:
             values, columns = X.data[part], X.indices[part].astype(np.intp)

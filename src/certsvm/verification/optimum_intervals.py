@@ -370,9 +370,8 @@ def blocks_of(X: Any, y: Any = None, sample_weight: Any = None) -> Iterator[tupl
     for block in X() if callable(X) else X:
         parts = block if isinstance(block, tuple) else (block,)
         if not 1 <= len(parts) <= 3:
-            raise ValueError(
-                f"a block must be X, (X, y) or (X, y, weights), got {len(parts)} parts"
-            )
+            got = f"got {len(parts)} parts"
+            raise ValueError(f"a block must be X, (X, y) or (X, y, weights), {got}")
         yield (*parts, None, None)[:3]
 
 

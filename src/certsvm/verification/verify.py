@@ -520,7 +520,7 @@ def checked_weights(weights: ArrayLike | None, n_rows: int) -> Vector:
     if checked.shape != (n_rows,):
         raise ValueError(f"X has {n_rows} rows, but the weights have shape {checked.shape}")
     if not (np.isfinite(checked) & (checked >= 0.0)).all():
-        raise ValueError("weights of rows must be finite and not negative")
+        raise ValueError("row weights must be finite and not negative")
     return checked
 
 
