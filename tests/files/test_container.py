@@ -145,7 +145,7 @@ def test_another_format(tmp_path: Path, version: bytes) -> None:
 
 def test_another_kind(tmp_path: Path) -> None:
     write_container(tmp_path / "file", "witness", {}, {})
-    with pytest.raises(ModelFileError, match="holds a 'witness', not a model"):
+    with pytest.raises(ModelFileError, match="holds a 'witness' of format 1, not a model"):
         read_container(tmp_path / "file", "model")
 
 

@@ -193,7 +193,12 @@ def test_silent_parameters_hide_no_problem() -> None:
     problem = {"C": 1e-9, "intercept_scaling": 0.25, "loss": "squared_hinge"}
     certificate = Certificate(1.0, 0.9, 0.2, penalize_intercept=False, **problem)
     model = Model(np.zeros((1, 2)), np.zeros(1), np.arange(2), np.ones(2), (certificate,))
-    for fact in ("C = 1e-09", "intercept_scaling = 0.25", "squared_hinge", "not penalised"):
+    for fact in (
+        "C = 1e-09",
+        "intercept_scaling = 0.25",
+        "squared_hinge",
+        "penalize_intercept = False",
+    ):
         assert fact in str(model)
     assert model.intercept_scaling == 0.25
 

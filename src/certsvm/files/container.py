@@ -135,13 +135,10 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
         except (SafetensorError, ArithmeticError, AttributeError, LookupError, RecursionError,
                 TypeError, ValueError) as error:  # fmt: skip
             raise ModelFileError(f"{name} is truncated or damaged: {error}") from None
-    if version != FORMAT_VERSION:
-        raise ModelFileError(
-            f"{name} has format {version!r:.20}, and this certsvm reads format {FORMAT_VERSION}. "
-            "Upgrade certsvm if a newer one wrote it."
-        )
-    if found != kind:
-        raise ModelFileError(f"{name} holds a {found!r:.20}, not a {kind}")
+    if (version, found) != (FORMAT_VERSION, kind):
+        holds = f"{name} holds a {found!r:.20} of format {version!r:.20}"
+        newer = "Upgrade certsvm if a newer one wrote it."
+        raise ModelFileError(f"{holds}, not a {kind} of format {FORMAT_VERSION}. {newer}")
     return container
 
 

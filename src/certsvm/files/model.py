@@ -390,13 +390,9 @@ class Model(OptimumMixin):
     def _title(self) -> str:
         known, version = self.parameters, claims.printable(self.certsvm_version)
         classes = f"{self.classes.size} classes: {listing(self.classes.tolist())}"
-        facts = [classes, f"{self.n_features} features"]
-        facts += [f"{name} = {known[name]}" for name in ("C", "intercept_scaling") if name in known]
-        if self.loss != claims.HINGE_NAME:
-            facts.append(f"loss = {self.loss}")
-        if self.intercept_scaling > 0 and not known.get("penalize_intercept", True):
-            facts.append("the intercept is not penalised")
-        return f"linear model of certsvm {version}; {'; '.join(facts)}"
+        problem = [f"{name} = {known[name]}" for name in _PROBLEM if name in known]
+        facts = "; ".join([classes, f"{self.n_features} features", *problem])
+        return f"linear model of certsvm {version}; {facts}"
 
     @property
     def _claims(self) -> claims.Certificates:

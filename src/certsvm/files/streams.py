@@ -239,10 +239,10 @@ def checked_block(block: Any) -> Batch:
             f"a block has X of shape {X.shape} and y of shape {y.shape}: there must be a label "
             "for each row"
         )
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("a block has labels that are not finite")
-    if y.dtype.kind == "O" and any(label is None or label != label for label in y.tolist()):
-        raise ValueError("a block has rows without a label (NaN or None)")
+    objects = y.tolist() if y.dtype.kind == "O" else []
+    missing = any(label is None or label != label for label in objects)
+    if missing or (y.dtype.kind == "f" and not np.isfinite(y).all()):
+        raise ValueError("a block has labels that are not finite, or None")
     return Batch(X, y, None if weights is None else checked_weights(weights, len(y)))
 
 

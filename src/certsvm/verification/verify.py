@@ -505,7 +505,7 @@ def positions(
         position = np.fromiter((places.get(value, -1) for value in values), np.intp, n_rows)
     if (position < 0).any():
         other = labels.ravel()[int(np.argmin(position))]
-        known = ", ".join([*map(tidy, classes[:6]), *(["..."] if classes.size > 6 else [])])
+        known = f"{', '.join(map(tidy, classes[:6]))}{', ...' if classes.size > 6 else ''}"
         what = f"y has labels that the model was not trained on, such as {tidy(other)}"
         raise ValueError(f"{what}; it knows {known}")
     return position == 1 if multilabel else position
