@@ -242,7 +242,7 @@ def checked_block(block: Any) -> Batch:
     objects = y.tolist() if y.dtype.kind == "O" else []
     missing = any(label is None or label != label for label in objects)
     if missing or (y.dtype.kind == "f" and not np.isfinite(y).all()):
-        raise ValueError("a block has labels that are not finite, or None")
+        raise ValueError("a block has rows without a label, or labels that are not finite")
     return Batch(X, y, None if weights is None else checked_weights(weights, len(y)))
 
 
