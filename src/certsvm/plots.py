@@ -21,8 +21,8 @@ _ON_PAGES = {"#000000": "currentColor"} | {
     colour: f"var(--certsvm-{i},{colour})"
     for i, colour in enumerate(("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728"))
 }
-# Inches. A narrow chart is half as wide as a page, or as wide as a telephone.
-_NARROW, _WIDE, _HEIGHT = 4.8, 9.8, 2.9
+# Inches: half as wide as a page, or as wide as a telephone.
+_WIDTH, _HEIGHT = 4.8, 2.9
 # J is shown up to this multiple of the best L.
 _HIGHEST = 2.0
 _LARGEST = 1e150
@@ -50,12 +50,12 @@ def _png(figure: Any) -> bytes:
     return file.getvalue()
 
 
-def svg(draw: Draw, label: str, width: float = _NARROW, kind: str = "chart") -> Html:
+def svg(draw: Draw, label: str) -> Html:
     """A chart as an element of a page, in whose colours it is.
 
     The attributes ``data-left`` to ``data-bottom`` have the ends of its axes.
     """
-    figure = new_figure(width, _HEIGHT)
+    figure = new_figure(_WIDTH, _HEIGHT)
     from matplotlib import style
 
     file = io.StringIO()
@@ -67,7 +67,7 @@ def svg(draw: Draw, label: str, width: float = _NARROW, kind: str = "chart") -> 
         if names := axis.get_legend_handles_labels()[1]:
             axis.legend(
                 loc="lower right", bbox_to_anchor=(1, 1), frameon=False, handlelength=1.3,
-                columnspacing=1.5, ncols=2 if len(names) > 3 and width == _NARROW else 4,
+                columnspacing=1.5, ncols=2 if len(names) > 3 else 4,
             )  # fmt: skip
         unsaid = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(file, format="svg", transparent=True, metadata=unsaid)
@@ -76,22 +76,18 @@ def svg(draw: Draw, label: str, width: float = _NARROW, kind: str = "chart") -> 
     for colour, shown in _ON_PAGES.items():
         text = text.replace(colour, shown)
     # In points, from the left and from the top.
-    ends = 72.0 * np.abs(axis.get_position().get_points() - (0, 1)) * (width, _HEIGHT)
+    ends = 72.0 * np.abs(axis.get_position().get_points() - (0, 1)) * (_WIDTH, _HEIGHT)
     (left, bottom), (right, top) = ends.round(2).tolist()
     return Html(
-        f'<svg class="{kind}" role="img" aria-label="{label}" data-left="{left}"'
+        f'<svg class="chart" role="img" aria-label="{label}" data-left="{left}"'
         f' data-right="{right}" data-top="{top}" data-bottom="{bottom}" fill="currentColor"'
         f' style="width:100%;height:auto"{text[4:]}'
     )
 
 
-def charts(**drawn: Draw) -> list[list[Html]]:
-    """Charts beside each other; a single one is as wide as the page, be it wide or narrow."""
-    sizes = {"chart": _NARROW} if len(drawn) > 1 else {"wide": _WIDE, "narrow": _NARROW}
-    return [
-        [svg(draw, label, width, kind) for kind, width in sizes.items()]
-        for label, draw in drawn.items()
-    ]
+def charts(**drawn: Draw) -> list[Html]:
+    """Charts of a page, by their labels."""
+    return [svg(draw, label) for label, draw in drawn.items()]
 
 
 def notebook_chart(draw: Draw, label: str) -> Html | None:
@@ -251,16 +247,11 @@ def _line(axis: Any, x: Any, y: Any, **how: Any) -> None:
 def _percent_against_C(
     axis: Any, Cs: Sequence[float], ylabel: str, top: float | None = None
 ) -> None:
-    from matplotlib.ticker import LogLocator, PercentFormatter
+    from matplotlib.ticker import PercentFormatter
 
     axis.set(xscale="log", xlabel="C", ylabel=ylabel, ylim=(0.0, top))
     if len(Cs) > 1:
         axis.set_xlim(Cs[0], Cs[-1])
-    low, high = axis.get_xlim()
-    if high < 50.0 * low:
-        # Labels between powers of ten, as few as have room.
-        between = LogLocator(subs=(2.0, 5.0))
-        axis.xaxis.set(minor_locator=between, minor_formatter="{x:g}", major_formatter="{x:g}")
     axis.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
 
 

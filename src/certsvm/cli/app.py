@@ -26,32 +26,26 @@ _LEAST_ADDRESS_SPACE = {"-v": 1_200_000_000, "-d": 300_000_000}
 # The module of commands/ and the help of each command, the most important ones first.
 _COMMANDS = {
     "train": ("train", "Train a model and prove how good it is."),
-    "path": ("path", "Train for every C in a range, with a proof for each."),
-    "select": ("path", "Choose C by cross-validation, with a proof over a range."),
-    "predict": ("predict", "Predict labels with a model."),
-    "evaluate": ("predict", "Measure how well a model predicts the labels of a file."),
-    "report": ("predict", "Write a page about a model, to be opened in a browser."),
-    "verify": ("verify", "Recompute a model's certificate from the data."),
-    "bound": ("verify", "Prove how close to the optimum any model is."),
-    "scale": ("convert", "Scale the columns of a file, and others in the same way."),
-    "convert": ("convert", "Convert text or tables to a file to train from in bounded memory."),
-    "compare": ("compare", "Run several solvers on the same data."),
-    "info": ("info", "Describe a model or a data file."),
-    "export": ("info", "Write a model as liblinear's text."),
-    "import": ("info", "Read a model that liblinear wrote."),
-    "compile": ("compile", "Compile the kernels, so that no command has to."),
-    "demo": ("compile", "Train, verify and compare on generated data."),
+    "path": ("train", "Train for every C in a range, with a proof for each."),
+    "select": ("train", "Choose C by cross-validation, with a proof over a range."),
+    "predict": ("models", "Predict labels with a model."),
+    "evaluate": ("models", "Measure how well a model predicts the labels of a file."),
+    "report": ("models", "Write a page about a model, to be opened in a browser."),
+    "verify": ("models", "Recompute a model's certificate from the data."),
+    "bound": ("models", "Prove how close to the optimum any model is."),
+    "scale": ("data", "Scale the columns of a file, and others in the same way."),
+    "convert": ("data", "Convert text or tables to a file to train from in bounded memory."),
+    "compare": ("train", "Run several solvers on the same data."),
+    "info": ("models", "Describe a model or a data file."),
+    "export": ("models", "Write a model as liblinear's text."),
+    "import": ("models", "Read a model that liblinear wrote."),
+    "compile": ("data", "Compile the kernels, so that no command has to."),
+    "demo": ("data", "Train, verify and compare on generated data."),
 }
 
 
-class BadInput(click.ClickException):
-    """An error in the user's input, or a limit of the machine."""
-
+class _Failed(click.ClickException):
     exit_code = BAD_INPUT
-
-    def format_message(self) -> str:
-        """The message; it may quote a file."""
-        return printable(self.message, keep="\n")
 
 
 class Commands(click.Group):
@@ -66,8 +60,7 @@ class Commands(click.Group):
         if name not in _COMMANDS:
             return None
         module = import_module(f"certsvm.cli.commands.{_COMMANDS[name][0]}")
-        command: click.Command = getattr(module, f"{name}_command")
-        return command
+        return getattr(module, f"{name}_command")  # type: ignore[no-any-return]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, which imports no command."""
@@ -77,14 +70,11 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; foreseeable errors become a message and an exit code."""
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
-        if any(option.startswith("error") for option in sys.warnoptions):
-            # As an error, a warning would lose the result; here it is a message in any case.
-            warnings.simplefilter("default")
-        for stream in (sys.stdout, sys.stderr):
+        # As an error, a warning would lose the result; here it is a message in any case.
+        warnings.simplefilter("default", UserWarning)
+        with contextlib.suppress(AttributeError, ValueError):
             # Names of files that are no text go through, byte by byte.
-            with contextlib.suppress(AttributeError, OSError, ValueError):
-                if stream.errors == "strict":
-                    stream.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+            sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
         try:
             _require_address_space()
             return super().invoke(ctx)
@@ -95,7 +85,7 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            raise BadInput(_message(error)) from error
+            raise _Failed(printable(_message(error), keep="\n")) from error
 
 
 def _require_address_space() -> None:
@@ -105,8 +95,7 @@ def _require_address_space() -> None:
     limits = limits_of_process()
     for option, left in limits.items():
         if left < (least := _LEAST_ADDRESS_SPACE[option]):
-            need = f"the libraries alone need {least / 1e6:.0f} MB of memory, and"
-            raise BadInput(f"{need} ulimit {option} leaves {left / 1e6:.0f} MB to this process")
+            raise MemoryError(f"ulimit {option} leaves less than {least / 1e6:.0f} MB of memory")
     if limits:
         # OpenBLAS reserves address space for each of its threads, of which training uses one.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,6 +1,6 @@
 """Options that several commands share: each is a field of ``Options``, with its default and help.
 
-A command names those that it takes, as in ``@shared("C", *FIT)``, and gets them as one object.
+A command names those that it takes, as in ``@command("C", *FIT)``, and gets them as one object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import click
 from click.core import ParameterSource
 
 from certsvm.certificates.certificate import COARSE_TOL, DEFAULT_TOL
-from certsvm.cli.app import BadInput, without_infinities
+from certsvm.cli.app import without_infinities
+from certsvm.cli.progress import watch_compilation
 
 if TYPE_CHECKING:
     from certsvm.training.settings import Settings
@@ -40,9 +41,8 @@ class FiniteFloat(click.FloatRange):
 
 # Types of options: also functions, whose errors click prints with the option's name.
 POSITIVE, NOT_NEGATIVE, COUNT = FiniteFloat(0, min_open=True), FiniteFloat(0), click.IntRange(1)
-OUTPUT_FILE = click.Path(dir_okay=False)
+SEVERAL, OUTPUT_FILE = click.IntRange(2), click.Path(dir_okay=False)
 _LIBLINEAR_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
-_LOSSES = ("hinge", "squared_hinge", *_LIBLINEAR_LOSSES)
 
 
 def size(text: str) -> int:
@@ -55,38 +55,29 @@ def size(text: str) -> int:
         raise click.BadParameter(str(error)) from None
 
 
-def loss(text: str) -> str:
+def _loss(text: str) -> str:
     """The name of a loss, which may be given by liblinear's number."""
-    if text not in _LOSSES:
-        raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, _LOSSES))}")
+    known = ("hinge", "squared_hinge", *_LIBLINEAR_LOSSES)
+    if text not in known:
+        raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, known))}")
     return _LIBLINEAR_LOSSES.get(text, text)
-
-
-def _separator(text: str) -> str:
-    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(text) != 1 or text in '\r\n"' or ord(text) > 127:
-        raise click.BadParameter("write one character, or tab")
-    return text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    """Names with commas between them; those that contain commas are between quotes, as in CSV."""
-    return tuple(next(csv.reader([text], skipinitialspace=True), ()))
 
 
 def _option(*texts: str, default: Any = None, **attributes: Any) -> Any:
     """A field with this default, and the option of click that sets it: its names, and its help."""
     *names, attributes["help"] = texts
-    attributes |= {"names": names, "default": default, "show_default": bool(default)}
-    return field(default=default, metadata=attributes)
+    return field(default=default, metadata=attributes | {"names": names})
 
 
 _name = functools.partial(_option, metavar="NAME")
 _count = functools.partial(_option, metavar="N", type=COUNT)
 _flag = functools.partial(_option, default=False, is_flag=True)
 _columns = functools.partial(
-    _option, default=(), metavar="NAME,...", multiple=True, type=_names,
-    callback=lambda context, parameter, given: tuple(itertools.chain(*given)),
+    _option, default=(), metavar="NAME,...", multiple=True,
+    # Names that contain commas are between quotes.
+    callback=lambda context, parameter, given: tuple(
+        itertools.chain(*csv.reader(given, skipinitialspace=True))
+    ),
 )  # fmt: skip
 
 
@@ -104,17 +95,18 @@ class Options:
         "--label", "--labels", 'Column of labels; by default "label" or the last. Of embeddings, '
         "also a file .npy of labels.")  # fmt: skip
     embeddings: str | None = _name(
-        "--embeddings", "The tensor (.safetensors) or the column of lists (Parquet) of embeddings; "
-        "needed if there are several.")  # fmt: skip
+        "--embeddings", "The tensor (.safetensors) or column of lists (Parquet), if there are more."
+    )
     weight: str | None = _name("--weight", "Column of weights of a table.")
     header: bool | None = _option(
-        "--header/--no-header",
-        "Whether CSV begins with a line of names, as by default; columns are else f0, f1, ...",
+        "--header/--no-header", "Whether CSV begins with a line of names, as by default."
     )
     separator: str | None = _option(
-        "--separator", 'Between values of CSV: ";", "tab" or another; by default comma, tab or '
-        "semicolon, whichever the first line has most of.",
-        type=_separator, metavar="CHARACTER")  # fmt: skip
+        "--separator",
+        'Between values of CSV, such as ";" or "tab"; detected by default.',
+        type=lambda text: {"tab": "\t", "\\t": "\t"}.get(text, text),
+        metavar="CHARACTER",
+    )
     categorical: bool = _flag(
         "--categorical", "Make columns of strings of a table one-hot: a column NAME=VALUE of zeros "
         "and ones for each value. The model encodes other files in the same way.")  # fmt: skip
@@ -135,7 +127,7 @@ class Options:
         type=NOT_NEGATIVE, metavar="EPS")  # fmt: skip
     loss: str = _name(
         "-s", "--loss", "The loss of a row: hinge (liblinear's 3) or squared_hinge (its 1 and 2).",
-        default="hinge", type=loss)  # fmt: skip
+        default="hinge", type=_loss)  # fmt: skip
     bias: float = _option(
         "-B", "--bias", "Learn an intercept, as the weight of a constant column of this height; by "
         "default there is none (in Python, LinearSVC has one of height 1).",
@@ -148,12 +140,13 @@ class Options:
         "classes the same total.", default=(), multiple=True, metavar="LABEL=W")  # fmt: skip
     # How.
     solver: str = _name(
-        "--solver", "auto, working-set, newton, dcd, block-dcd, ... (compare runs several).",
-        default="auto")  # fmt: skip
+        "--solver", "auto, working-set, newton, dcd, ... (compare runs several).", default="auto"
+    )
     max_iter: int = _count("--max-iter", "Limit on passes, for each class and fit.", default=1000)
     max_time: float | None = _option(
         "--max-time", "Limit in seconds, for each class of each fit; for the whole `select`.",
         type=NOT_NEGATIVE, metavar="SECONDS")  # fmt: skip
+    max_fits: int = _option("--max-fits", "Limit on values of C.", default=200, type=SEVERAL)
     seed: int = _option("--seed", "Of orders, and folds.", default=0, type=click.IntRange(0))
     device: str | None = _option(
         "--device", "Train there with PyTorch, all classes at once: for embeddings and other rows "
@@ -164,19 +157,13 @@ class Options:
         "bytes for each row and class. By default where it costs no pass: from a stream, if `auto` "
         "or `block-dcd` ascends coordinates.")  # fmt: skip
     memory: int | None = _option(
-        "--memory", "Memory that this process may use, such as 500M. Larger data are streamed from "
-        "disk in each pass (needs a file made by `certsvm convert`).",
+        "--memory", "Memory that this process may use, such as 500M. Training streams larger data "
+        "from disk in each pass, if the file was made by `certsvm convert`.",
         type=size, metavar="SIZE")  # fmt: skip
     stream: bool = _flag("--stream", "Stream a converted file even if it fits in memory.")
     # What to print.
     as_json: bool = _flag("--json", "Put the result on standard output as JSON.")
     quiet: bool = _flag("-q", "--quiet", "Show no progress and no summary.")
-
-    def __post_init__(self) -> None:
-        if self.free_intercept and not self.bias > 0.0:
-            raise click.UsageError("--free-intercept (-R) needs an intercept: -B 1")
-        if not self.C_range[0] < self.C_range[1]:
-            raise click.UsageError("--range: the first must be less than the second")
 
     @property
     def silent(self) -> bool:
@@ -197,16 +184,16 @@ class Options:
         raise SystemExit(code)
 
     def reading(self, kind: str) -> dict[str, Any]:
-        """Arguments for the reader of "text" or of a "table"; of other kinds there are none.
+        """Arguments for the reader of "text", a "table" or "embeddings"; others take none.
 
         Raises if there are options for other kinds of files.
         """
-        names = _READING.get(kind, ())
-        for name in {*_ALL, *_NOT_IN.get(kind, ())}.difference(names):
-            if getattr(self, name) != getattr(Options, name):
-                raise BadInput(f"{_FIELDS[name]['names'][0]} does not apply to {_KINDS[kind]}")
-        given = {name: getattr(self, name) for name in names}
-        if "drop" in given:
+        name, arguments, others = _KINDS[kind]
+        for option in {*TRAINING_DATA, "ignore"}.difference(arguments, others):
+            if getattr(self, option) != getattr(Options, option):
+                raise ValueError(f"{_FIELDS[option]['names'][0]} does not apply to {name}")
+        given = {option: getattr(self, option) for option in arguments}
+        if kind == "table":
             given |= {"ignore": given.pop("drop"), "columns": self.columns or None}
         return given
 
@@ -223,6 +210,10 @@ class Options:
         from certsvm.resources import available_processors
         from certsvm.training.settings import Settings
 
+        if self.free_intercept and not self.bias > 0.0:
+            raise click.UsageError("--free-intercept (-R) needs an intercept: -B 1")
+        if not self.C_range[0] < self.C_range[1]:
+            raise click.UsageError("--range: the first must be less than the second")
         return Settings(
             Objective(C, loss_named(self.loss), not self.free_intercept),
             tol=DEFAULT_TOL if self.tol is None else self.tol, solver=self.solver,
@@ -232,18 +223,16 @@ class Options:
 
 
 _FIELDS = {item.name: item.metadata for item in fields(Options)}
-_TEXT = ("zero_based", "n_features")
+_TEXT, _EMBEDDINGS = ("zero_based", "n_features"), ("label", "embeddings")
 _TABLE = ("label", "weight", "header", "separator", "categorical", "drop", "columns")
-_EMBEDDINGS = ("label", "embeddings")
-_READING = {"text": _TEXT, "table": _TABLE, "embeddings": _EMBEDDINGS}
-_ALL = {*_TEXT, *_TABLE, *_EMBEDDINGS}
-_NOT_IN = {
-    "text": ("ignore",), "embeddings": ("ignore",), "blocks": ("float32",), "model": ("float32",)
-}  # fmt: skip
-_KINDS = {
-    "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models",
-    "embeddings": "embeddings",
-}  # fmt: skip
+# What files are called, and the options for them: arguments of their reader, and others.
+_KINDS: dict[str, tuple[str, Sequence[str], Sequence[str]]] = {
+    "text": ("libsvm text", _TEXT, ["float32"]),
+    "table": ("tables", _TABLE, ["float32", "ignore"]),
+    "embeddings": ("embeddings", _EMBEDDINGS, ["float32"]),
+    "blocks": ("converted files", (), ["ignore"]),
+    "model": ("models", (), ()),
+}
 
 # What several commands take.
 DATA = (*_TEXT, "float32", *_EMBEDDINGS, "weight", "header", "separator")
@@ -252,11 +241,9 @@ PROBLEM = ("tol", "loss", "bias", "free_intercept", "max_iter", "seed")
 FIT = (*PROBLEM, "weights", "solver", "max_time", "n_jobs")
 STREAM = ("witness", "memory", "stream")
 OUTPUT = ("as_json", "quiet")
-
-
 _ARGUMENTS = {
     "MODEL": click.argument("model", type=click.Path(True, dir_okay=False)),
-    "FILE": click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True)),
+    "FILE": click.argument("file", type=click.Path(True, dir_okay=False, allow_dash=True)),
     "OUTPUT": click.argument("output", type=OUTPUT_FILE),
 }
 
@@ -267,29 +254,32 @@ def command(
     """Declare a command by its parameters, of which those that commands share are named.
 
     The command gets the values of shared options as one ``Options``, first. The keywords are
-    defaults of shared options that are the command's own.
+    defaults of shared options that are the command's own; they may be None.
     """
 
     def decorate(function: Command) -> click.Command:
         @functools.wraps(function)
         def called(**given: Any) -> Any:
             options = Options(**{name: given.pop(name) for name in given.keys() & _FIELDS.keys()})
+            if "zero_based" in parameters:
+                # Data are read and used by kernels.
+                watch_compilation(quiet=options.silent)
             return function(options, **given)
 
         made: Command = called
         for parameter in reversed(parameters):
-            made = (_shared(parameter, defaults) if isinstance(parameter, str) else parameter)(made)
+            if isinstance(parameter, str):
+                parameter = _ARGUMENTS.get(parameter) or _shared(parameter, defaults)
+            made = parameter(made)
         return click.command(cls=cls)(made)
 
     return decorate
 
 
 def _shared(name: str, defaults: Mapping[str, Any]) -> Decorator:
-    if name in _ARGUMENTS:
-        return _ARGUMENTS[name]
     attributes = dict(_FIELDS[name])
-    attributes["default"] = defaults.get(name, attributes["default"])
-    return click.option(*attributes.pop("names"), name, **attributes)
+    default = attributes["default"] = defaults.get(name, getattr(Options, name))
+    return click.option(*attributes.pop("names"), name, show_default=bool(default), **attributes)
 
 
 def check_together(excluded: Mapping[str, Sequence[str]], needed: Mapping[str, str]) -> None:
@@ -307,11 +297,10 @@ def check_together(excluded: Mapping[str, Sequence[str]], needed: Mapping[str, s
         str(p.name): max(p.opts, key=len) if isinstance(p, click.Option) else p.human_readable_name
         for p in context.command.params
     }
-    source = {name: context.get_parameter_source(name) for name in flags}
-    given = {name for name in flags if source[name] is ParameterSource.COMMANDLINE}
-    for name in given & excluded.keys():
-        for other in sorted(given.intersection(excluded[name])):
-            raise click.UsageError(f"{flags[other]} does not go with {flags[name]}")
-    for name in given & needed.keys():
-        if needed[name] not in given:
+    given = [n for n in flags if context.get_parameter_source(n) is ParameterSource.COMMANDLINE]
+    for name in given:
+        for other in given:
+            if other in excluded.get(name, ()):
+                raise click.UsageError(f"{flags[other]} does not go with {flags[name]}")
+        if needed.get(name, name) not in given:
             raise click.UsageError(f"{flags[name]} goes with {flags[needed[name]]} only")

@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from certsvm import files
 from certsvm.certificates.certificate import COARSE_TOL, tidy
-from certsvm.cli.app import BadInput
-from certsvm.cli.inputs import kind_of, load
+from certsvm.cli.files import kind_of, load
 from certsvm.cli.interrupts import stoppable
 from certsvm.cli.options import Options
-from certsvm.cli.progress import live_lines, watch_compilation
+from certsvm.cli.progress import live_lines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,29 +49,27 @@ def opened_source(
     from certsvm.fitting.sources import MemorySource
     from certsvm.solvers import make_solver
 
-    watch_compilation(quiet=options.silent)
+    rho = options.intercept_scaling
+    if cluster is None:
+        # Unknown names are refused before the data are read.
+        make_solver(options.solver)
     with contextlib.ExitStack() as stack:
+        source: Source
         if cluster is not None:
             source = stack.enter_context(_on_cluster(file, options, cluster, deadline))
+        elif options.device is None and _must_stream(file, options):
+            source = _streamed(file, options, settings)
         else:
-            # Unknown names are refused before the data are read.
-            make_solver(options.solver)
-            if options.device is None and _must_stream(file, options):
-                source = _streamed(file, options, settings)
+            with live_lines(quiet=options.silent) as show:
+                show("reading", file)
+                (X, y, weights), facts = load(file, options)
+            if options.device is None:
+                source = MemorySource(X, y, weights, intercept_scaling=rho, **facts)
             else:
-                with live_lines(quiet=options.silent) as begun:
-                    begun("reading")
-                    rows, facts = load(file, options)
-                rho = options.intercept_scaling
-                if options.device is None:
-                    source = MemorySource(*rows, intercept_scaling=rho, **facts)
-                else:
-                    from certsvm.torch import TensorSource
+                from certsvm.torch import TensorSource
 
-                    X, y, weights = rows
-                    where = {"intercept_scaling": rho, "device": options.device}
-                    source = TensorSource(X, y, weights, **where)  # type: ignore[arg-type]
-                    vars(source).update(facts)
+                source = TensorSource(X, y, weights, intercept_scaling=rho, device=options.device)
+                vars(source).update(facts)
         source.set_class_weight(_class_weights(options.weights, source.classes))
         if options.tol is None and not isinstance(source, MemorySource):
             settings = replace(settings, tol=COARSE_TOL)
@@ -79,68 +78,57 @@ def opened_source(
 
 def _must_stream(file: str, options: Options) -> bool:
     """Whether to stream the file; raises if that is necessary and impossible."""
-    from certsvm.files.memory import left_of
+    from certsvm.files.compressed import compression_of
     from certsvm.resources import physical_memory
 
-    kind = kind_of(file)
+    kind, start = kind_of(file), b""
     if kind != "blocks" and options.stream:
-        raise BadInput(f"--stream needs a file made by `certsvm convert`, which {file} is not")
-    limit = int(_SHARE_OF_MEMORY * physical_memory()) if options.memory is None else options.memory
-    exceeds = _in_memory(file, kind) > limit
-    if kind != "blocks" and exceeds and options.memory is not None:
-        needs = f"{file} may need more than {limit / 1e6:.0f} MB in memory"
-        if kind == "embeddings":
-            raise BadInput(f"{needs}: leave --memory out, or read blocks by fit_stream in Python")
-        # With less, it cannot be converted either.
-        left_of(limit)
+        raise ValueError(f"--stream needs a file made by `certsvm convert`, which {file} is not")
+    if is_file := os.path.isfile(file):
+        with open(file, "rb") as opened:
+            start = opened.read(8)
+    # What pipes and compressed files become is not known.
+    needed = math.inf
+    if is_file and not start.startswith(b"PAR1") and compression_of(start) is None:
+        needed = _WITHOUT_DATA + _PER_BYTE[kind] * os.path.getsize(file)
+    limit = _SHARE_OF_MEMORY * physical_memory() if options.memory is None else options.memory
+    if kind == "blocks":
+        return options.stream or needed > limit
+    if needed > limit and options.memory is not None:
         output = shlex.quote(os.path.basename(file) + ".arrow")
-        raise BadInput(
-            f"{needs}. Convert it first: certsvm convert {shlex.quote(file)} {output} "
-            f"--memory {limit // 10**6}M"
-        )
-    return kind == "blocks" and (options.stream or exceeds)
-
-
-def _in_memory(path: str, kind: str) -> float:
-    """Bytes that training on a file in memory might need, from above.
-
-    They are infinite for pipes and compressed files, of which that is not known.
-    """
-    from certsvm.files.compressed import compression_of
-
-    if not os.path.isfile(path):
-        return math.inf
-    with open(path, "rb") as file:
-        start = file.read(8)
-    if start.startswith(b"PAR1") or compression_of(start) is not None:
-        return math.inf
-    return _WITHOUT_DATA + _PER_BYTE[kind] * os.path.getsize(path)
+        how = f"Convert it first: certsvm convert {shlex.quote(file)} {output} --memory {limit}"
+        if kind == "embeddings":
+            how = "Leave --memory out, or read blocks by fit_stream in Python"
+        raise ValueError(f"{file} may need more than {limit / 1e6:.0f} MB in memory. {how}")
+    return False
 
 
 def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
-    from certsvm.files.block_file import BlockFile
     from certsvm.files.streams import BlockStream
     from certsvm.fitting.sources import StreamSource
 
     options.reading("blocks")
-    with live_lines(quiet=options.silent) as begun:
-        show = begun("looking through the data")
+    with live_lines(quiet=options.silent) as show:
         stream = BlockStream(
-            BlockFile(file), intercept_scaling=options.intercept_scaling,
-            on_block=lambda n: show(f"{n:,} rows read"),
+            files.BlockFile(file), intercept_scaling=options.intercept_scaling,
+            on_block=lambda n: show("looking through the data", f"{n:,} rows read"),
         )  # fmt: skip
     source = StreamSource(stream)
     if options.memory is not None:
-        stream.cache_bytes = _left_by_training(
-            options.memory, source, settings, witness=bool(options.witness)
-        )
+        needed = _needed_to_train(source, settings, witness=bool(options.witness))
+        if needed > options.memory:
+            raise ValueError(
+                f"{options.memory / 1e6:.0f} MB of memory are not enough to train from this file, "
+                f"which takes about {needed / 1e6:.0f} MB: make smaller blocks (certsvm convert "
+                "--block-size) or, with many columns, use --solver block-dcd"
+            )
+        # The rest is for a cache of rows.
+        stream.cache_bytes = options.memory - needed
     return source
 
 
-def _left_by_training(
-    memory: int, source: StreamSource, settings: Settings, *, witness: bool
-) -> int:
-    """The bytes that training from blocks leaves for a cache of rows; raises if it needs more."""
+def _needed_to_train(source: StreamSource, settings: Settings, *, witness: bool) -> int:
+    """The bytes that training from blocks needs, without a cache of rows."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
     from certsvm.solvers import Newton, SmoothedNewton
     from certsvm.solvers.directions import gram_matrices
@@ -154,17 +142,10 @@ def _left_by_training(
         n_rows = 2 * stream.n_rows // stream.n_blocks
         n_stored = n_rows * stream.n_stored // stream.n_rows
         needed += 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
-        needed += witness * _PER_CODE * stream.n_rows * len(source.labels)
-    elif witness:
-        needed += _PER_ROW_OF_WITNESS * stream.n_rows
-    if needed > memory:
-        raise BadInput(
-            f"{memory / 1e6:.0f} MB of memory are not enough to train from this file, which takes "
-            f"about {needed / 1e6:.0f} MB: blocks of up to {stream.largest_block / 1e6:.1f} MB, "
-            f"{d} columns, and the libraries. Make smaller blocks (certsvm convert --block-size) "
-            "or, with many columns, use --solver block-dcd."
-        )
-    return memory - needed
+        per_row = _PER_CODE * len(source.labels)
+    else:
+        per_row = _PER_ROW_OF_WITNESS
+    return needed + witness * per_row * stream.n_rows
 
 
 @contextmanager
@@ -177,23 +158,21 @@ def _on_cluster(file: str, options: Options, address: str, deadline: float) -> I
 
     options.reading("blocks")
     where: dict[str, Any] = {"address": address, "timeout": deadline}
-    if address.startswith("local:"):
-        number = address.removeprefix("local:")
-        if not (number.isdigit() and int(number) > 0):
-            raise BadInput(f"--dask {address}: write local:N, with N processes")
+    if local := re.fullmatch(r"local:([1-9]\d*)", address):
         # Any free port; without an address, a port in use is warned of.
-        where = {"n_workers": int(number), "threads_per_worker": 1, "silence_logs": 50}
+        where = {"n_workers": int(local[1]), "threads_per_worker": 1, "silence_logs": 50}
         where |= {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
     try:
         client = Client(**where)
     except (OSError, ValueError) as error:
-        raise BadInput(f"--dask {address}: no scheduler answers there ({error})") from None
+        reason = f"no scheduler answers there, and it is not local:N ({error})"
+        raise ValueError(f"--dask {address}: {reason}") from None
     try:
         with client:
             cluster = Cluster(client, deadline)
             yield ClusterSource(cluster, file, intercept_scaling=options.intercept_scaling)
     except ClusterLostError as error:
-        raise BadInput(f"the cluster is lost, before anything was proved: {error}") from None
+        raise ValueError(f"the cluster is lost, before anything was proved: {error}") from None
 
 
 def cross_validated(
@@ -209,11 +188,10 @@ def cross_validated(
     from certsvm.fitting.sources import MemorySource
 
     if not isinstance(source, MemorySource):
-        raise BadInput("cross-validation needs the rows in memory, and there is too little")
+        raise ValueError("cross-validation needs the rows in memory, and there is too little")
     folds = stratified_folds(source, n_folds, settings.seed or 0)
-    with live_lines(quiet=quiet) as begun:
-        show = begun("cross-validation")
-        options["callback"] = lambda search: show(str(search))
+    with live_lines(quiet=quiet) as show:
+        options["callback"] = lambda search: show("cross-validation", str(search))
         return CrossValidation(folds, settings, **options).run(Cs)
 
 
@@ -228,7 +206,7 @@ def _class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
             weight = float(factor)
         except ValueError:
             how = 'write LABEL=W, such as 1=5, or "balanced" alone'
-            raise BadInput(f"--class-weight {text}: {how}") from None
+            raise ValueError(f"--class-weight {text}: {how}") from None
         factors[known_label(name, classes, f"--class-weight {text}")] = weight
     return factors or None
 
@@ -238,10 +216,9 @@ def known_label(name: str, classes: NDArray[Any], option: str) -> Any:
     from certsvm.files.model import listing
 
     known = {tidy(label): label for label in classes.tolist()}
-    name = tidy(name)
     if classes.dtype.kind in "fiub":
         with contextlib.suppress(ValueError):
             name = tidy(float(name))
     if name not in known:
-        raise BadInput(f"{option}: there is no class {name}; there are {listing(sorted(known))}")
+        raise ValueError(f"{option}: there is no class {name}; there are {listing(sorted(known))}")
     return known[name]

@@ -331,7 +331,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
     def _facts(self, X: Any, y: Any) -> Any:
         """What a page tells: the model, its history and what it answers on X, if given."""
         from certsvm.files.model import Model
-        from certsvm.report import Evaluation, Fit
+        from certsvm.report import Evaluation, fit_parts
 
         evaluation = None
         if X is None and y is not None:
@@ -351,7 +351,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             evaluation = Evaluation(int(X.shape[0]), stability, confusion, fingerprint)
         # There is none after partial_fit.
         histories = getattr(self, "history_", None)
-        return Fit(
+        return fit_parts(
             Model.from_estimator(self), _VERIFICATION, dual_kept=hasattr(self, "dual_coef_"),
             evaluation=evaluation,
             histories=[histories] if isinstance(histories, History) else histories,

@@ -1,4 +1,4 @@
-"""certsvm train."""
+"""certsvm train, path, select and compare: from data to models."""
 
 from __future__ import annotations
 
@@ -11,27 +11,37 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from certsvm.certificates.certificate import tidy
+import certsvm
+from certsvm.certificates.certificate import COARSE_TOL, percent, percentage_points, tidy
 from certsvm.cli import options as o
 from certsvm.cli import say
-from certsvm.cli.app import NOT_MET, BadInput, facts
-from certsvm.cli.inputs import certificates_as_json, certified, problem_of
-from certsvm.cli.interrupts import stop_before_first
-from certsvm.cli.outputs import require_outputs
-from certsvm.cli.progress import seconds_compiled, training_progress, watch_compilation
-from certsvm.cli.sources import cross_validated, opened_source
+from certsvm.cli.app import NOT_MET, facts
+from certsvm.cli.files import (
+    certificates_as_json,
+    certified,
+    load,
+    name_of,
+    problem_of,
+    require_outputs,
+)
+from certsvm.cli.interrupts import stop_before_first, stoppable
+from certsvm.cli.progress import live_lines, seconds_compiled, training_progress
+from certsvm.cli.sources import cross_validated, known_label, opened_source
 
 if TYPE_CHECKING:
+    from certsvm.fitting.cross_validation import CrossValidation
     from certsvm.fitting.fit_model import Fit
+    from certsvm.fitting.path import Trace
     from certsvm.fitting.sources import Source
     from certsvm.training.settings import Settings
 
 # What writes or streams does not go with cross-validation, nor with a cluster.
 _HERE = ("memory", "stream", "witness", "device")
 _NO_MODEL = ("model", "output", "checkpoint", "cluster", *_HERE)
-_EXCLUDED = {"folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE)}
-_EXCLUDED["model"] = ("output",)
-_EXCLUDED["device"] = ("checkpoint", "memory", "stream", "witness", "n_jobs")
+_EXCLUDED = {
+    "folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE), "model": ("output",),
+    "device": ("checkpoint", "memory", "stream", "witness", "n_jobs"),
+}  # fmt: skip
 _NEEDED = {"checkpoint_every": "checkpoint", "deadline": "cluster"}
 # So many certificates are printed; of more classes, the worst.
 _MANY_LINES = 40
@@ -55,7 +65,7 @@ class TrainCommand(click.Command):
     click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
                  help="File for the model; by default FILE.model in this folder."),
     "C", *o.FIT,
-    click.option("-v", "--folds", type=click.IntRange(min=2), metavar="N",
+    click.option("-v", "--folds", type=o.SEVERAL, metavar="N",
                  help="Write no model, but print the accuracy of cross-validation with N folds."),
     click.option("-C", "--find-C", "find_C", is_flag=True,
                  help="Write no model, but print which C from 2^-10 to 2^10 has the best accuracy "
@@ -100,7 +110,9 @@ def train_command(
     """  # noqa: D301
     from certsvm.fitting.fit_model import fit_model
 
+    began = time.perf_counter()
     o.check_together(_EXCLUDED, _NEEDED)
+    settings = options.settings(options.C, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
     validating, output = folds is not None or find_C, output or model
     if not validating and output is None:
         if file == "-":
@@ -108,25 +120,18 @@ def train_command(
         output = os.path.basename(os.path.normpath(file)) + ".model"
     require_outputs([file], model=output)
     if cluster is None and os.path.isdir(file):
-        raise BadInput(f"{file} is a folder; only --dask trains on one")
-    if checkpoint is not None:
-        kept = glob.glob(os.path.join(glob.escape(checkpoint), "class-*.checkpoint"))
-        for path in kept:
-            require_outputs([file, output], checkpoint=path)
-        if kept:
-            say(f"resuming from {checkpoint}")
-    began = time.perf_counter()
-    watch_compilation(quiet=options.silent)
-    settings = options.settings(options.C, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
+        raise ValueError(f"{file} is a folder; only --dask trains on one")
+    kept = glob.glob(os.path.join(glob.escape(checkpoint or ""), "class-*.checkpoint"))
+    for path in kept if checkpoint is not None else ():
+        require_outputs([file, output], checkpoint=path)
+    if checkpoint is not None and kept:
+        say(f"resuming from {checkpoint}")
     opened = opened_source(file, options, settings, cluster=cluster, deadline=deadline)
     with opened as (source, settings):
         read_seconds = time.perf_counter() - began - seconds_compiled()
         if validating:
             _cross_validate(source, settings, folds or 5, options, find_C=find_C)
-        several = len(source.labels) > 1
-        title = "class {}" if several else "training"
-        n_classes = len(source.labels) if several else 0
-        with training_progress(title, n_classes=n_classes, quiet=options.silent) as observer:
+        with training_progress(n_classes=len(source.labels), quiet=options.silent) as observer:
             settings = replace(settings, observers=[observer])
             fitted = fit_model(source, settings, witness=options.witness)
             stop_before_first(fitted.results)
@@ -172,8 +177,229 @@ def _summary(fitted: Fit, told: dict[str, Any]) -> str:
         if not certificate.met:
             passes = shown_passes(result.passes)
             lines.append(f"{prefix}{result.reason} after {passes} of {result.solver}")
-    passes, compiled = shown_passes(model.parameters["passes"]), told["seconds_to_compile"]
-    how = f"{passes} of {told['solver']}, {told['seconds']:.1f} s"
-    how += f" ({told['seconds_to_read']:.1f} s to read"
-    how += f", {compiled:.1f} s to compile)" if compiled >= 0.05 else ")"
-    return "\n".join([*lines, f"{told['model']}: {problem_of(model)}; {how}"])
+    passes, seconds = shown_passes(model.parameters["passes"]), f"{told['seconds']:.1f} s"
+    seconds += f" ({told['seconds_to_read']:.1f} s to read"
+    if told["seconds_to_compile"] >= 0.05:
+        seconds += f", {told['seconds_to_compile']:.1f} s to compile"
+    how = f"{problem_of(model)}; {passes} of {told['solver']}, {seconds})"
+    return "\n".join([*lines, f"{told['model']}: {how}"])
+
+
+@o.command(
+    "FILE", "C_range", *o.FIT,
+    click.option("-o", "--output", metavar="FOLDER", type=click.Path(file_okay=False),
+                 help="Folder for the models at the fitted values: C=0.1.model, ..."),
+    click.option("--at", "asked", multiple=True, type=o.POSITIVE, metavar="C",
+                 help="Also write the model at this C, interpolated and certified (repeatable)."),
+    "max_fits", *o.STREAM, *o.TRAINING_DATA, *o.OUTPUT, tol=COARSE_TOL,
+)  # fmt: skip
+def path_command(
+    options: o.Options, file: str, output: str | None, asked: tuple[float, ...]
+) -> None:
+    """Train on FILE for every C in a range, and prove how close to the optimum each model is.
+
+    As few values of C are fitted as it takes. Between two of them the model is interpolated, and
+    what is proved about it follows from its neighbours.
+
+    \b
+    certsvm path a9a --range 1e-3 1e2 --tol 0.001
+    certsvm path a9a --range 1e-3 1e2 -o a9a.path --at 0.5 --at 2
+
+    Exit codes: 0 the accuracy is proved for every C; 3 it is not (what is proved is written); 2 bad
+    usage or input.
+    """  # noqa: D301
+    from certsvm.fitting.fit_model import model_of, witnessed
+    from certsvm.fitting.path import trace_path
+
+    o.check_together({}, {"asked": "output", "witness": "output"})
+    low, high = options.C_range
+    settings = options.settings(low, keep_alpha=bool(options.witness))
+    if outside := [C for C in asked if not low <= C <= high]:
+        raise click.UsageError(f"--at {outside[0]} is outside the range")
+    if output is not None:
+        os.makedirs(output, exist_ok=True)
+        # At which C there will be models is not known yet.
+        old = glob.glob(os.path.join(glob.escape(output), "C=*.model*"))
+        for model in [os.path.join(output, "C=.model"), *old]:
+            require_outputs([file], model=model.removesuffix(".witness"))
+    began, written = time.perf_counter(), []
+    with opened_source(file, options, settings) as (source, settings):
+        with live_lines(quiet=options.silent) as show:
+            trace = trace_path(
+                source, settings, options.C_range, max_fits=options.max_fits,
+                callback=lambda path: show(
+                    "path", f"{path.n_fits} fits, proved up to C = {path.proved_up_to:.4g}"
+                ),
+            )  # fmt: skip
+        stop_before_first([result for knot in trace.knots for result in knot.results])
+        fitted = {C for C in asked if trace.Cs[0] <= C <= trace.Cs[-1]}
+        for C in sorted({*trace.Cs, *fitted}) if output is not None else ():
+            results, at_C = trace.at(C, source), settings.at(C)
+            if options.witness:
+                results = [
+                    witnessed(i, source.problem(i, at_C.objective), result)
+                    for i, result in enumerate(results)
+                ]
+            written.append(os.path.join(str(output), f"C={C!r}.model"))
+            model_of(source, at_C, results).save(written[-1])
+    seconds = time.perf_counter() - began
+    text = f"{_summary_of_path(trace)}; {len(trace.knots)} fits in {seconds:.1f} s"
+    if written:
+        text += f"\n{len(written)} models in {output}"
+    fits = [
+        {
+            "C": knot.C, "proved_gap": knot.gap, "gap_up_to_next": gap,
+            "passes": max(result.passes for result in knot.results),
+        }
+        for knot, gap in zip(trace.knots, [*trace.gaps, None], strict=True)
+    ]  # fmt: skip
+    told = facts(trace, "met tol proved_up_to worst_gap") | {"range": list(trace.C_range)}
+    told |= {"fits": fits, "models": written, "seconds": seconds}
+    options.answer(told, text, 0 if trace.met else NOT_MET)
+
+
+def _summary_of_path(trace: Trace) -> str:
+    lines = [f"{'C':>12}  {'primal':>12}  {'dual':>12}  {'gap':>10}  gap up to the next C"]
+    for knot, between in zip(trace.knots, [*map(percent, trace.gaps), ""], strict=True):
+        worst = max((r.certificate for r in knot.results), key=lambda c: c.proved_gap)
+        numbers = f"{knot.C:12.6g}  {worst.primal:12.6g}  {worst.dual:12.6g}"
+        lines.append(f"{numbers}  {percent(worst.proved_gap):>10}  {between}")
+    (low, high), end = trace.C_range, trace.proved_up_to
+    every = f"every C from {low:g} to {high:g}"
+    proved = f"{every} has a model within {percent(trace.worst_gap)} of its optimum, proved"
+    if not trace.met:
+        less = f"nor at C = {low:g}" if end < low else f"but up to C = {end:g}"
+        proved = f"{percent(trace.tol)} is not proved for {every}, {less}"
+    return "\n".join([*lines, proved])
+
+
+@o.command(
+    "FILE", "C_range", *o.FIT,
+    click.option("--certify", type=o.FiniteFloat(min=0, min_open=True, max=1), metavar="EPS",
+                 help="Prove that no C in the range, fitted or not, has a cross-validation error "
+                      "lower by more than EPS (0.01 is one percentage point)."),
+    click.option("--values", type=o.SEVERAL, metavar="N",
+                 help="Number of values of C to fit; 20 by default, and with --certify, to begin "
+                      "with, one for each power of ten."),
+    click.option("--folds", type=o.SEVERAL, default=5, show_default=True, help="Number of folds."),
+    "max_fits",
+    click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
+                 help="Train on all rows with the chosen C, and write the model there."),
+    click.option("--plot", metavar="PICTURE", type=o.OUTPUT_FILE,
+                 help="Draw the error against C, with what is proved (png, svg or pdf)."),
+    *o.TRAINING_DATA, *o.OUTPUT, max_fits=None,
+)  # fmt: skip
+def select_command(
+    options: o.Options, file: str, certify: float | None, values: int | None, folds: int,
+    output: str | None, plot: str | None,
+) -> None:  # fmt: skip
+    """Choose C for FILE by cross-validation, if asked to with a proof over a whole range.
+
+    \b
+    certsvm select a9a --range 1e-3 1e2
+    certsvm select a9a --range 1e-3 1e2 --certify 0.02 -o a9a.model --plot a9a.png
+
+    Exit codes: 0 C is chosen, and proved if --certify asks for it; 3 the proof was not reached, or
+    the accuracy of the model was not (both are written all the same); 2 bad usage or input.
+    """  # noqa: D301
+    from certsvm.fitting.cross_validation import values_in
+    from certsvm.fitting.fit_model import fit_model
+
+    o.check_together({"certify": ["free_intercept"]}, {"max_fits": "certify"})
+    settings = options.settings(options.C_range[0])
+    require_outputs([file], model=output, picture=plot)
+    began, fitted = time.perf_counter(), None
+    with opened_source(file, options, settings) as (source, settings):
+        search = cross_validated(
+            source, settings, values_in(options.C_range, values, certify=certify is not None),
+            folds, certify=certify, max_fits=options.max_fits, quiet=options.silent,
+        )  # fmt: skip
+        if output is not None:
+            # A signal ended the search; the model takes another one.
+            assert settings.stop is not None
+            settings.stop.clear()
+            fitted = fit_model(source, replace(settings.at(search.best.C), max_time=None))
+            stop_before_first(fitted.results)
+            fitted.model.save(output)
+        if plot is not None:
+            search.curve.plot(plot)
+    seconds = time.perf_counter() - began
+    text, met = _summary_of_choice(search, certify, seconds), certify is None or search.certified
+    tried = [facts(search.values[C], "C error scores") for C in sorted(search.values)]
+    told = facts(search.best, "C error") | {"values": tried, "seconds": seconds}
+    if certify is not None:
+        curve = facts(search.curve, "edges lower upper").items()
+        told |= {"certify": certify, "error_bound": search.bound}
+        told |= facts(search, "certified reason")
+        told["curve"] = {name: array.tolist() for name, array in curve}
+    if fitted is not None:
+        met &= fitted.met
+        certificates = certificates_as_json(fitted.model)
+        told |= {"model": output, "met": fitted.met, "certificates": certificates}
+        text = "\n".join([text, *(f"{output}: {c}" for c in fitted.model.certificates)])
+    options.answer(told, text, 0 if met else NOT_MET)
+
+
+def _summary_of_choice(search: CrossValidation, certify: float | None, seconds: float) -> str:
+    best, lines = search.best, [f"{'C':>12}  error of cross-validation"]
+    for C in sorted(search.values):
+        chosen = "  *" if best.C == C else ""
+        lines.append(f"{C:12.6g}  {100 * search.values[C].error:.7g}%{chosen}")
+    lines.append(f"C = {best.C:g}, error {100 * best.error:.7g}%; {seconds:.1f} s")
+    if certify is not None:
+        points = percentage_points(certify)
+        verdict = f": C is within {points} of the best, proved"
+        if not search.certified:
+            verdict = f", proved; {points} are not proved: {search.reason}"
+        lines.append(f"no C in the range has an error below {100 * search.bound:.4g} %{verdict}")
+    return "\n".join(lines)
+
+
+@o.command(
+    "FILE",
+    click.option("--solvers", metavar="A,B,...",
+                 help="Names of the solvers; by default those of auto,dcd,ocas,sgd-m that minimise "
+                      "this objective."),
+    click.option("--positive", metavar="LABEL",
+                 help="The class against all others, if FILE has more than two."),
+    "C", *o.PROBLEM, "max_time", *o.TRAINING_DATA,
+    click.option("--plot", type=o.OUTPUT_FILE, metavar="PNG", help="Plot accuracy against time."),
+    *o.OUTPUT, max_time=60.0,
+)  # fmt: skip
+def compare_command(
+    options: o.Options, file: str, solvers: str | None, positive: str | None, plot: str | None
+) -> None:
+    """Run several solvers on FILE, with two classes, or with one against all others.
+
+    Prints a table. All accuracies are relative to the best lower bound of all solvers.
+
+    \b
+    certsvm compare a9a --solvers auto,newton,dcd,sgd-s,pegasos -c 1
+    certsvm compare digits.csv --positive 7
+    """  # noqa: D301
+    import numpy as np
+
+    from certsvm.files.model import listing
+
+    tol = options.settings(options.C).tol
+    require_outputs([file], picture=plot)
+    (X, y, weights), _ = load(file, options)
+    classes = np.unique(y)
+    if positive is not None:
+        y = np.asarray(y == known_label(positive, classes, f"--positive {positive}"))
+    elif classes.size > 2:
+        names = listing(classes.tolist())
+        raise ValueError(
+            f"{name_of(file)} has {classes.size} classes ({names}): say --positive ONE"
+        )
+    with stoppable() as stop, training_progress(quiet=options.silent) as observer:
+        result = certsvm.compare(
+            X, y, solvers=solvers and [name.strip() for name in solvers.split(",")],
+            fit_intercept=options.bias > 0, intercept_scaling=options.intercept_scaling or 1.0,
+            penalize_intercept=not options.free_intercept, sample_weight=weights,
+            random_state=options.seed, observers=[observer], stop=stop, tol=tol,
+            **facts(options, "C loss max_iter max_time"),
+        )  # fmt: skip
+        if plot is not None:
+            result.plot(plot)
+    options.answer(facts(result, "table dual primal"), result)

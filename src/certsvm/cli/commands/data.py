@@ -1,29 +1,41 @@
-"""certsvm convert and scale: data files to train from."""
+"""certsvm convert, scale, compile and demo: data files to train from, and what needs no data."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import itertools
 import os
+import tempfile
 from dataclasses import asdict, replace
 from typing import Any
 
 import click
 
+from certsvm import files
 from certsvm.cli import options as o
-from certsvm.cli.app import BadInput
-from certsvm.cli.inputs import kind_of, load, source_of, tell
-from certsvm.cli.outputs import require_outputs
-from certsvm.cli.progress import live_lines, watch_compilation
+from certsvm.cli import say
+from certsvm.cli.app import app
+from certsvm.cli.files import kind_of, load, require_outputs, source_of, tell
+from certsvm.cli.progress import UNKEPT, live_lines, seconds_compiled, watch_compilation
+
+# Rows, columns, and the share of values that are not zero: each makes other kernels run.
+_SHAPES = (60, 5, 0.5), (300, 80, 1.0), (300, 80, 0.1), (80, 300, 0.1)
+# What uses the kernels of a kind of file.
+_USES = (
+    "train {data} {how}", "train {data} {how} --solver working-set", "verify model {data}",
+    "train {data} {how} --solver newton", "predict model {data} -o labels",
+    "convert {data} -q --memory 8G blocks", "train blocks {how}", "train blocks {how} --stream",
+)  # fmt: skip
 
 
 @o.command(
-    "FILE", "OUTPUT",
-    click.option("--memory", type=o.size, default="1G", show_default=True, metavar="SIZE",
-                 help="Memory that this process may use, and training from OUTPUT later."),
+    "FILE", "OUTPUT", "memory",
     click.option("--block-size", type=o.size, metavar="SIZE",
                  help="Size of a block; training holds two in memory. By default up to 16M."),
     click.option("--keep-order", is_flag=True,
                  help="Do not shuffle the rows. Training needs a random order."),
-    "seed", *o.TRAINING_DATA, *o.OUTPUT,
+    "seed", *o.TRAINING_DATA, *o.OUTPUT, memory="1G",
 )  # fmt: skip
 def convert_command(
     options: o.Options, file: str, output: str, block_size: int | None, keep_order: bool
@@ -38,22 +50,19 @@ def convert_command(
     certsvm convert huge.txt.gz huge.arrow --memory 2G
     certsvm convert sales.parquet sales.arrow --label churned
     """  # noqa: D301
-    from certsvm.files.conversion import convert
     from certsvm.files.memory import block_bytes_for, left_of
 
     o.check_together({"keep_order": ["seed"]}, {})
     kind, memory = kind_of(file), options.memory or 0
     if kind in ("blocks", "embeddings"):
         what = "is an Arrow file already" if kind == "blocks" else "holds embeddings: train on it"
-        raise BadInput(f"{file} {what}")
+        raise ValueError(f"{file} {what}")
     require_outputs([file], converted_file=output)
-    watch_compilation(quiet=options.silent)
-    with live_lines(quiet=options.silent) as begun:
-        show = begun("converting")
-        summary, notes = convert(
+    with live_lines(quiet=options.silent) as show:
+        summary, notes = files.convert(
             source_of(file), output, memory=left_of(memory),
             block_bytes=block_size or block_bytes_for(memory), shuffle=not keep_order,
-            seed=options.seed, report=lambda what, n_rows: show(f"{n_rows:,} rows {what}"),
+            seed=options.seed, report=lambda what, n: show("converting", f"{n:,} rows {what}"),
             dtype=options.dtype, **options.reading(kind),
         )  # fmt: skip
     if not options.silent:
@@ -92,20 +101,19 @@ def scale_command(
     certsvm scale test.txt test.scaled --restore train.scaling
     certsvm scale sales.csv scaled.csv --standardize --label churned --save sales.scaling
     """  # noqa: D301
-    from certsvm.files import save_libsvm
     from certsvm.files.scaling import Scaling, save_table
 
     restoring = ("standardize", "saved", "drop", "columns", "categorical")
     o.check_together({"restored": restoring}, {})
     kind = kind_of(file)
     if kind in ("blocks", "embeddings"):
-        raise BadInput(f"{file} is not libsvm text or a table: scale the data it was made from")
+        raise ValueError(f"{file} is not libsvm text or a table: scale the data it was made from")
     require_outputs([file, restored], **{"scaled file": output}, scaling=saved)
     known = None if restored is None else Scaling.load(restored)
     more: dict[str, Any] = {}
     if known is not None:
         if (known.names is not None) != (kind == "table"):
-            raise BadInput(f"{restored} is of {'text' if kind == 'table' else 'a table'}")
+            raise ValueError(f"{restored} is of {'text' if kind == 'table' else 'a table'}")
         # Rows are read like those of training.
         if kind == "table":
             more = {"features": known.features, "usual_label": known.origin.get("label")}
@@ -116,10 +124,62 @@ def scale_command(
     scaling = known or Scaling.of(rows.X, names, origin, standardize=standardize)
     rows = rows._replace(X=scaling.apply(rows.X))
     if names is None:
-        save_libsvm(output, rows.X, rows.y, zero_based=origin["zero_based"])
+        files.save_libsvm(output, rows.X, rows.y, zero_based=origin["zero_based"])
     else:
         save_table(output, rows, names, label=origin.get("label"), weight=options.weight)
     if saved is not None:
         scaling.save(saved)
     if not options.quiet:
         click.echo(f"{output}: {len(rows.y):,} rows, {scaling.factor.size:,} columns scaled")
+
+
+@click.command()
+def compile_command() -> None:
+    """Compile the kernels that most commands need, and keep them, so that nobody has to wait.
+
+    These are the kernels of train, predict, verify and convert for rows that are dense or sparse,
+    in double or single precision, with the default solvers and both losses. Others are compiled
+    when they are first used. They are kept for processors like this one in the folder that is
+    printed; the environment variable NUMBA_CACHE_DIR names another.
+    """
+    import numpy as np
+
+    from certsvm.files.libsvm import save_libsvm
+    from certsvm.kernels.jit import kernel_folders
+
+    if None in kernel_folders():
+        raise ValueError(UNKEPT)
+    say("compiling the kernels that are not kept yet; all of them take a minute or so")
+    watch_compilation(quiet=True)
+    rng, quiet = np.random.default_rng(0), io.StringIO()
+    with (
+        tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder),
+        contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet),
+    ):  # fmt: skip
+        for n_rows, n_columns, density in _SHAPES:
+            X = rng.standard_normal((n_rows, n_columns))
+            X *= rng.random(X.shape) < density
+            y = (X.sum(axis=1) + rng.standard_normal(n_rows) > 0).astype(int)
+            save_libsvm("text", X, y)
+            np.savetxt("t.csv", np.column_stack([X, y]), delimiter=",")
+            for kind in itertools.product(("text", "t.csv --no-header"), ("", "--float32")):
+                for loss, line in itertools.product(("hinge", "squared_hinge"), _USES):
+                    how = f"-q -s {loss} -B 1 --witness -o model"
+                    _run(line.format(data=" ".join(kind), how=how))
+        _run("train blocks -q -o model --stream --solver sgd-s")
+    folders = filter(None, kernel_folders())
+    click.echo(f"kernels are in {os.path.commonpath(folders)}; {seconds_compiled():.1f} s")
+
+
+def _run(line: str) -> None:
+    # It may end with the exit code that the target was not met.
+    with contextlib.suppress(SystemExit):
+        app.main(line.split(), "certsvm", standalone_mode=False)
+
+
+@click.command()
+def demo_command() -> None:
+    """Train, verify and compare on generated data: 100,000 documents, some ten seconds."""
+    from certsvm.demo import main
+
+    main()
