@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import sys
 import warnings
@@ -14,8 +13,7 @@ import click
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import printable
-from certsvm.cli import say
-from certsvm.cli.interrupts import INTERRUPTED
+from certsvm.cli import INTERRUPTED, say
 
 REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, PIPE_CLOSED = 1, 2, 3, 4, 141
 
@@ -131,12 +129,3 @@ def app() -> None:
 def facts(thing: Any, names: str) -> dict[str, Any]:
     """Attributes of an object by their names, for JSON."""
     return {name: getattr(thing, name) for name in names.split()}
-
-
-def without_infinities(value: Any) -> Any:
-    """The value for JSON, which has no NaN and no infinity: they become null."""
-    if isinstance(value, dict):
-        return {key: without_infinities(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_infinities(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

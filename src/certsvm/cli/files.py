@@ -353,15 +353,12 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
     taken = [path for path in inputs if path is not None]
     taken += [files.witness_path(path) for path in taken if path != "-" and not os.path.isdir(path)]
     for kind, path in paths.items():
-        special = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
-        if special and kind != "predictions":
-            raise ValueError(f"a {kind} cannot be written to {path}: it needs a file")
-        # With ">>", predictions would be read as rows, without an end.
-        target = "/dev/stdout" if path == "-" else path
-        if (os.path.isfile(target) or not special) and any(_same(target, p) for p in taken):
-            raise ValueError(f"{target} is an input or another output, and would be overwritten")
-        if special:
+        if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+            if kind != "predictions":
+                raise ValueError(f"a {kind} cannot be written to {path}: it needs a file")
             continue
+        if any(_same(path, other) for other in taken):
+            raise ValueError(f"{path} is an input or another output, and would be overwritten")
         taken.append(path)
         folder = os.path.dirname(os.path.abspath(path))
         if not os.access(folder, os.W_OK):

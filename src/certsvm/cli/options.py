@@ -12,17 +12,13 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.core import ParameterSource
 
 from certsvm.certificates.certificate import COARSE_TOL, DEFAULT_TOL
-from certsvm.cli.app import without_infinities
 from certsvm.cli.progress import watch_compilation
-
-if TYPE_CHECKING:
-    from certsvm.training.settings import Settings
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -63,6 +59,10 @@ def _loss(text: str) -> str:
     return _LIBLINEAR_LOSSES.get(text, text)
 
 
+def _separator(text: str) -> str:
+    return {"tab": "\t", "\\t": "\t"}.get(text, text)
+
+
 def _option(*texts: str, default: Any = None, **attributes: Any) -> Any:
     """A field with this default, and the option of click that sets it: its names, and its help."""
     *names, attributes["help"] = texts
@@ -81,90 +81,70 @@ _columns = functools.partial(
 )  # fmt: skip
 
 
+# fmt: off
 @dataclass(frozen=True)
 class Options:
     """What the shared options say; those that a command does not take have their defaults."""
 
     # How to read a data file.
-    zero_based: bool | None = _option(
-        "--zero-based/--one-based", "Where indices in libsvm text begin; detected by default."
-    )
+    zero_based: bool | None = _option("--zero-based/--one-based",
+                                      "Where indices in text begin; detected by default.")
     n_features: int | None = _count("--features", "Columns of libsvm text; by default as found.")
     float32: bool = _flag("--float32", "Keep values in single precision.")
-    label: str | None = _name(
-        "--label", "--labels", 'Column of labels; by default "label" or the last. Of embeddings, '
-        "also a file .npy of labels.")  # fmt: skip
-    embeddings: str | None = _name(
-        "--embeddings", "The tensor (.safetensors) or column of lists (Parquet), if there are more."
-    )
+    label: str | None = _name("--label", "--labels", 'Column of labels; by default "label" or the '
+                              "last. Of embeddings, also a file .npy of labels.")
+    embeddings: str | None = _name("--embeddings", "The tensor (.safetensors) or column of lists "
+                                   "(Parquet) of embeddings, if there are several.")
     weight: str | None = _name("--weight", "Column of weights of a table.")
-    header: bool | None = _option(
-        "--header/--no-header", "Whether CSV begins with a line of names, as by default."
-    )
-    separator: str | None = _option(
-        "--separator",
-        'Between values of CSV, such as ";" or "tab"; detected by default.',
-        type=lambda text: {"tab": "\t", "\\t": "\t"}.get(text, text),
-        metavar="CHARACTER",
-    )
-    categorical: bool = _flag(
-        "--categorical", "Make columns of strings of a table one-hot: a column NAME=VALUE of zeros "
-        "and ones for each value. The model encodes other files in the same way.")  # fmt: skip
+    header: bool | None = _option("--header/--no-header",
+                                  "Whether CSV begins with a line of names, as by default.")
+    separator: str | None = _option("--separator", 'Of CSV, such as ";" or tab; detected by '
+                                    "default.", type=_separator, metavar="CHARACTER")
+    categorical: bool = _flag("--categorical", "Make columns of strings of a table one-hot: a "
+                              "column NAME=VALUE of zeros and ones for each value.")
     drop: tuple[str, ...] = _columns("--drop", "Columns to leave out, quoted as in CSV.")
     columns: tuple[str, ...] = _columns("--columns", "Columns to train on; by default all others.")
-    ignore: tuple[str, ...] = _columns(
-        "--ignore", "Columns of a table, or of a file converted from one, to leave out. Others "
-        "that the model does not use are an error.")  # fmt: skip
+    ignore: tuple[str, ...] = _columns("--ignore", "Columns of a table, or of a file converted "
+                                       "from one, to leave out.")
     # What to minimise, and how accurately.
     C: float = _option("-c", "--C", "Weight of the loss.", default=1.0, type=POSITIVE)
-    C_range: tuple[float, float] = _option(
-        "--range", "The lowest and the highest C.", default=(1e-3, 1e2), nargs=2, type=POSITIVE,
-        metavar="LOW HIGH")  # fmt: skip
-    tol: float | None = _option(
-        "-e", "--tol", "Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt; by default "
-        f"{DEFAULT_TOL:g}, and {COARSE_TOL:g} for streams, clusters and ranges of C. (Not "
-        "liblinear's -e, which says nothing of the objective.)",
-        type=NOT_NEGATIVE, metavar="EPS")  # fmt: skip
-    loss: str = _name(
-        "-s", "--loss", "The loss of a row: hinge (liblinear's 3) or squared_hinge (its 1 and 2).",
-        default="hinge", type=_loss)  # fmt: skip
-    bias: float = _option(
-        "-B", "--bias", "Learn an intercept, as the weight of a constant column of this height; by "
-        "default there is none (in Python, LinearSVC has one of height 1).",
-        default=-1.0, type=FiniteFloat(min=-1), metavar="HEIGHT")  # fmt: skip
-    free_intercept: bool = _flag(
-        "-R", "--free-intercept", "With -B: leave the intercept out of the penalty."
-    )
-    weights: tuple[str, ...] = _option(
-        "-w", "--class-weight", "Multiply the weights of a class (repeatable); balanced gives all "
-        "classes the same total.", default=(), multiple=True, metavar="LABEL=W")  # fmt: skip
+    C_range: tuple[float, float] = _option("--range", "The lowest and the highest C.", nargs=2,
+                                           default=(1e-3, 1e2), type=POSITIVE, metavar="LOW HIGH")
+    tol: float | None = _option("-e", "--tol", "Relative accuracy to be proved: J(w) <= (1 + EPS) "
+                                f"J_opt; by default {DEFAULT_TOL:g}, and {COARSE_TOL:g} for "
+                                "streams, clusters and ranges of C. (Not liblinear's -e.)",
+                                type=NOT_NEGATIVE, metavar="EPS")
+    loss: str = _name("-s", "--loss", "The loss of a row: hinge (liblinear's 3) or squared_hinge "
+                      "(its 1 and 2).", default="hinge", type=_loss)
+    bias: float = _option("-B", "--bias", "Learn an intercept, as the weight of a constant column "
+                          "of this height; by default there is none (LinearSVC has one of height "
+                          "1).", default=-1.0, type=FiniteFloat(min=-1), metavar="HEIGHT")
+    free_intercept: bool = _flag("-R", "--free-intercept", "Leave it out of the penalty.")
+    weights: tuple[str, ...] = _option("-w", "--class-weight", "Multiply the weights of a class "
+                                       "(repeatable); balanced gives all classes the same total.",
+                                       default=(), multiple=True, metavar="LABEL=W")
     # How.
-    solver: str = _name(
-        "--solver", "auto, working-set, newton, dcd, ... (compare runs several).", default="auto"
-    )
+    solver: str = _name("--solver", "auto, newton, dcd, ... (see compare).", default="auto")
     max_iter: int = _count("--max-iter", "Limit on passes, for each class and fit.", default=1000)
-    max_time: float | None = _option(
-        "--max-time", "Limit in seconds, for each class of each fit; for the whole `select`.",
-        type=NOT_NEGATIVE, metavar="SECONDS")  # fmt: skip
+    max_time: float | None = _option("--max-time", "Limit for each class of each fit; for the "
+                                     "whole `select`.", type=NOT_NEGATIVE, metavar="SECONDS")
     max_fits: int = _option("--max-fits", "Limit on values of C.", default=200, type=SEVERAL)
     seed: int = _option("--seed", "Of orders, and folds.", default=0, type=click.IntRange(0))
-    device: str | None = _option(
-        "--device", "Train there with PyTorch, all classes at once: for embeddings and other rows "
-        "without zeros. cuda is a GPU.", type=click.Choice(["cpu", "cuda"]))  # fmt: skip
+    device: str | None = _option("--device", "Train there with PyTorch, all classes at once, on "
+                                 "rows without zeros.", type=click.Choice(["cpu", "cuda"]))
     n_jobs: int | None = _count("--n-jobs", "Threads; by default one per processor.")
-    witness: bool | None = _option(
-        "--witness/--no-witness", "Write MODEL.witness, by which `verify` recomputes L: up to four "
-        "bytes for each row and class. By default where it costs no pass: from a stream, if `auto` "
-        "or `block-dcd` ascends coordinates.")  # fmt: skip
-    memory: int | None = _option(
-        "--memory", "Memory that this process may use, such as 500M. Training streams larger data "
-        "from disk in each pass, if the file was made by `certsvm convert`.",
-        type=size, metavar="SIZE")  # fmt: skip
+    witness: bool | None = _option("--witness/--no-witness", "Write MODEL.witness, by which "
+                                   "`verify` recomputes L: up to four bytes for each row and "
+                                   "class. By default where it costs no pass, as of most streams.")
+    memory: int | None = _option("--memory", "Memory that this process may use, such as 500M: "
+                                 "larger converted files are streamed from disk in each pass.",
+                                 type=size, metavar="SIZE")
     stream: bool = _flag("--stream", "Stream a converted file even if it fits in memory.")
     # What to print.
     as_json: bool = _flag("--json", "Put the result on standard output as JSON.")
     quiet: bool = _flag("-q", "--quiet", "Show no progress and no summary.")
 
+    # fmt: on
     @property
     def silent(self) -> bool:
         """Whether to show no progress."""
@@ -178,7 +158,9 @@ class Options:
     def answer(self, told: Mapping[str, Any], text: object, code: int = 0) -> NoReturn:
         """End the command: print what is told as JSON, if asked to, or as text."""
         if self.as_json:
-            click.echo(json.dumps(without_infinities(told), allow_nan=False))
+            # JSON has no infinities and no NaN: they become null.
+            finite = json.loads(json.dumps(told), parse_constant=lambda name: None)
+            click.echo(json.dumps(finite))
         elif not self.quiet:
             click.echo(str(text))
         raise SystemExit(code)
@@ -202,24 +184,6 @@ class Options:
         """Height of the constant column behind the intercept; zero if there is none."""
         # A free intercept does not depend on it, but how well solvers converge does.
         return 1.0 if self.free_intercept else max(self.bias, 0.0)
-
-    def settings(self, C: float, **more: Any) -> Settings:
-        """How to train."""
-        from certsvm.kernels.losses import loss_named
-        from certsvm.problem.base import Objective
-        from certsvm.resources import available_processors
-        from certsvm.training.settings import Settings
-
-        if self.free_intercept and not self.bias > 0.0:
-            raise click.UsageError("--free-intercept (-R) needs an intercept: -B 1")
-        if not self.C_range[0] < self.C_range[1]:
-            raise click.UsageError("--range: the first must be less than the second")
-        return Settings(
-            Objective(C, loss_named(self.loss), not self.free_intercept),
-            tol=DEFAULT_TOL if self.tol is None else self.tol, solver=self.solver,
-            max_iter=self.max_iter, max_time=self.max_time, seed=self.seed,
-            n_jobs=self.n_jobs or available_processors(), **more,
-        )  # fmt: skip
 
 
 _FIELDS = {item.name: item.metadata for item in fields(Options)}

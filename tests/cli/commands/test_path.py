@@ -49,7 +49,7 @@ def test_the_proof_is_not_reached(tmp_path: Path) -> None:
     write(tmp_path / "data")
     done = run("path data --range 0.1 10 --tol 1e-07 --max-fits 3 -o m", cwd=tmp_path)
     assert done.code == 3
-    assert "1e-05 % is proved from C = 0.1 up to C = " in done.out
+    assert "1e-05 % is not proved for every C from 0.1 to 10, but up to C = " in done.out
     assert len(list((tmp_path / "m").glob("*.model"))) == 3
     # The lowest C has no model of the accuracy, either.
     done = run("path data --range 0.1 10 --tol 1e-07 --solver sgd-s --max-iter 1", cwd=tmp_path)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import certsvm
 from certsvm import files
 from certsvm.certificates.certificate import DEFAULT_TOL, tidy
 from certsvm.cli import files as f
@@ -28,6 +27,12 @@ if TYPE_CHECKING:
 
 # Of a model and its witness in a page.
 _MOST_BYTES = 1 << 26
+_VERDICTS = {
+    "confirmed": (0, "both halves were recomputed from the data"),
+    "half confirmed": (NOT_MET, "J was recomputed; L is a claim, as there is no MODEL.witness"),
+    "undecided": (UNDECIDED, "double precision neither confirms nor refutes the certificate"),
+    "refuted": (REFUTED, "the certificate is not true of these data"),
+}
 
 
 @o.command(
@@ -232,27 +237,16 @@ def verify_command(options: o.Options, model: str, file: str, exact: bool) -> No
     is, and L could not be checked; 1 refuted: the certificate is proved to be false; 4 undecided:
     double precision is not enough to tell; 2 bad usage or input.
     """
-    from certsvm.verification import verify as v
+    from certsvm.verification.verify import verify_model
 
     trained = f.load_model(model, with_witness=True)
     rows = f.ModelRows(trained, file, options, complete=True, exact=True)
-    report = v.verify_model(trained, rows, exact=exact)
-    witness = files.witness_path(model)
-    code, meaning = {
-        v.CONFIRMED: (0, "confirmed: both halves were recomputed from the data"),
-        v.HALF_CONFIRMED: (
-            NOT_MET,
-            f"half confirmed: J was recomputed; L is a claim, as there is no {witness}",
-        ),
-        v.UNDECIDED: (
-            UNDECIDED, "undecided: double precision neither confirms nor refutes the certificate"
-        ),
-        v.REFUTED: (REFUTED, "REFUTED: the certificate is not true of these data"),
-    }[report.verdict]  # fmt: skip
+    report = verify_model(trained, rows, exact=exact)
+    code, meaning = _VERDICTS[report.verdict]
     problem = f.problem_of(trained)
     told = facts(report, "verdict ok dual_verified same_data")
     told |= {"problem": problem, "data": rows.as_json(), "problems": [*map(_as_json, report)]}
-    options.answer(told, f"{problem}\n{rows}\n{report}\n{meaning}", code)
+    options.answer(told, f"{problem}\n{rows}\n{report}\n{report.verdict}: {meaning}", code)
 
 
 def _as_json(verification: Any) -> dict[str, Any]:
@@ -290,11 +284,12 @@ def bound_command(options: o.Options, model: str, file: str, free: bool) -> None
     input.
     """  # noqa: D301
     from certsvm.files.batch import joined
+    from certsvm.fitting.bound import bound
 
     trained = f.load_model(model)
     rows = f.ModelRows(trained, file, options, complete=True, exact=True)
     X, y, weights = joined(list(rows))
-    proved = certsvm.bound(
+    proved = bound(
         trained, X, y, intercept_scaling=options.bias if options.bias > 0.0 else None,
         penalize_intercept=False if free else None, sample_weight=weights,
         tol=DEFAULT_TOL if options.tol is None else options.tol, random_state=options.seed,
@@ -321,31 +316,25 @@ def info_command(options: o.Options, file: str) -> None:
             "fingerprint": None if model.fingerprint is None else asdict(model.fingerprint),
             "certsvm": model.certsvm_version,
         }  # fmt: skip
-        text = str(model)
-        if model.certificates:
-            text += "\nso says the file; `certsvm verify` recomputes it from the data"
-        options.answer(told, text)
+        claimed = "\nso says the file; `certsvm verify` recomputes it from the data"
+        options.answer(told, f"{model}{claimed if model.certificates else ''}")
     options.answer(*_about_data(file, options))
 
 
 def _about_data(file: str, options: o.Options) -> tuple[dict[str, Any], str]:
-    import numpy as np
-
     rows = columns = values = 0
-    classes: Counter[str] = Counter()
+    labels: Counter[Any] = Counter()
     kind = f.kind_of(file)
-    kind = {"text": "libsvm text", "blocks": "converted data"}.get(kind, kind)
     reader, batches = f.opened(file, options, **{"labelled": False} if kind == "embeddings" else {})
     for batch in batches:
         rows += len(batch.y)
         columns = max(columns, batch.X.shape[1])
         values += batch.n_values
-        labels, counts = np.unique(batch.y, return_counts=True)
-        classes.update(dict(zip(map(tidy, labels.tolist()), counts.tolist(), strict=True)))
-    if set(classes) == {""}:
-        classes.clear()  # Embeddings without labels.
-    if getattr(reader, "zero_based", False):
-        kind += ", zero-based"
+        labels.update(batch.y.tolist())
+    # Embeddings may have none.
+    classes = {tidy(label): labels[label] for label in sorted(labels) if label != ""}
+    kind = {"text": "libsvm text", "blocks": "converted data"}.get(kind, kind)
+    kind += ", zero-based" if getattr(reader, "zero_based", False) else ""
     columns = getattr(reader, "n_columns", columns)
     told = {"kind": kind, "rows": rows, "columns": columns, "values": values, "classes": classes}
     share = f"{100 * values / max(1, rows * columns):.3g} % of all"

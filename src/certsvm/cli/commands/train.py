@@ -7,33 +7,15 @@ import os
 import re
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-import certsvm
-from certsvm.certificates.certificate import COARSE_TOL, percent, percentage_points, tidy
+from certsvm.certificates.certificate import COARSE_TOL
 from certsvm.cli import options as o
-from certsvm.cli import say
+from certsvm.cli import say, stop_before_first, stoppable
 from certsvm.cli.app import NOT_MET, facts
-from certsvm.cli.files import (
-    certificates_as_json,
-    certified,
-    load,
-    name_of,
-    problem_of,
-    require_outputs,
-)
-from certsvm.cli.interrupts import stop_before_first, stoppable
+from certsvm.cli.files import certificates_as_json, load, name_of, require_outputs
 from certsvm.cli.progress import live_lines, seconds_compiled, training_progress
-from certsvm.cli.sources import cross_validated, known_label, opened_source
-
-if TYPE_CHECKING:
-    from certsvm.fitting.cross_validation import CrossValidation
-    from certsvm.fitting.fit_model import Fit
-    from certsvm.fitting.path import Trace
-    from certsvm.fitting.sources import Source
-    from certsvm.training.settings import Settings
 
 # What writes or streams does not go with cross-validation, nor with a cluster.
 _HERE = ("memory", "stream", "witness", "device")
@@ -43,8 +25,6 @@ _EXCLUDED = {
     "device": ("checkpoint", "memory", "stream", "witness", "n_jobs"),
 }  # fmt: skip
 _NEEDED = {"checkpoint_every": "checkpoint", "deadline": "cluster"}
-# So many certificates are printed; of more classes, the worst.
-_MANY_LINES = 40
 
 
 class TrainCommand(click.Command):
@@ -108,11 +88,14 @@ def train_command(
     Exit codes: 0 the accuracy is proved; 3 training ended before that (the model is written, with
     the gap that is proved); 2 bad usage or input.
     """  # noqa: D301
+    from certsvm.cli import training
     from certsvm.fitting.fit_model import fit_model
 
     began = time.perf_counter()
     o.check_together(_EXCLUDED, _NEEDED)
-    settings = options.settings(options.C, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
+    settings = training.settings_of(
+        options, options.C, checkpoint=checkpoint, checkpoint_every=checkpoint_every
+    )
     validating, output = folds is not None or find_C, output or model
     if not validating and output is None:
         if file == "-":
@@ -126,11 +109,20 @@ def train_command(
         require_outputs([file, output], checkpoint=path)
     if checkpoint is not None and kept:
         say(f"resuming from {checkpoint}")
-    opened = opened_source(file, options, settings, cluster=cluster, deadline=deadline)
+    opened = training.opened_source(file, options, settings, cluster=cluster, deadline=deadline)
     with opened as (source, settings):
         read_seconds = time.perf_counter() - began - seconds_compiled()
         if validating:
-            _cross_validate(source, settings, folds or 5, options, find_C=find_C)
+            # Answer what liblinear prints.
+            Cs = [2.0**k for k in range(-10, 11)] if find_C else [options.C]
+            search = training.cross_validated(source, settings, Cs, folds or 5, options)
+            C, accuracy = search.best.C, 1.0 - search.best.error
+            text = f"Cross Validation Accuracy = {100 * accuracy:g}%"
+            if find_C:
+                text = f"Best C = {C:g}  CV accuracy = {100 * accuracy:g}%"
+            values = [facts(search.values[C], "C error") for C in sorted(search.values)]
+            answer = {"C": C, "accuracy": accuracy, "folds": folds or 5, "values": values}
+            options.answer(answer, text)
         with training_progress(n_classes=len(source.labels), quiet=options.silent) as observer:
             settings = replace(settings, observers=[observer])
             fitted = fit_model(source, settings, witness=options.witness)
@@ -145,44 +137,7 @@ def train_command(
         "solver": fitted.model.parameters["solver"], "seconds": time.perf_counter() - began,
         "seconds_to_read": read_seconds, "seconds_to_compile": seconds_compiled(),
     }  # fmt: skip
-    options.answer(told, _summary(fitted, told), 0 if fitted.met else NOT_MET)
-
-
-def _cross_validate(
-    source: Source, settings: Settings, folds: int, options: o.Options, *, find_C: bool
-) -> NoReturn:
-    """Answer what liblinear prints for -v and -C."""
-    Cs = [2.0**k for k in range(-10, 11)] if find_C else [options.C]
-    search = cross_validated(source, settings, Cs, folds, quiet=options.silent)
-    C, accuracy = search.best.C, 1.0 - search.best.error
-    text = f"Cross Validation Accuracy = {100 * accuracy:g}%"
-    if find_C:
-        text = f"Best C = {C:g}  CV accuracy = {100 * accuracy:g}%"
-    values = [facts(search.values[C], "C error") for C in sorted(search.values)]
-    options.answer({"C": C, "accuracy": accuracy, "folds": folds, "values": values}, text)
-
-
-def _summary(fitted: Fit, told: dict[str, Any]) -> str:
-    from certsvm.training.history import shown_passes
-
-    model, lines = fitted.model, list[str]()
-    shown = list(zip(certified(model), fitted.results, strict=True))
-    if len(shown) > _MANY_LINES:
-        met = sum(certificate.met for certificate in model.certificates)
-        lines.append(f"{met} of {len(shown)} classes proved; the worst:")
-        shown = [max(shown, key=lambda found: found[0][1].proved_gap)]
-    for (label, certificate), result in shown:
-        prefix = f"class {tidy(label)}: " if model.n_problems > 1 else ""
-        lines.append(f"{prefix}{certificate}")
-        if not certificate.met:
-            passes = shown_passes(result.passes)
-            lines.append(f"{prefix}{result.reason} after {passes} of {result.solver}")
-    passes, seconds = shown_passes(model.parameters["passes"]), f"{told['seconds']:.1f} s"
-    seconds += f" ({told['seconds_to_read']:.1f} s to read"
-    if told["seconds_to_compile"] >= 0.05:
-        seconds += f", {told['seconds_to_compile']:.1f} s to compile"
-    how = f"{problem_of(model)}; {passes} of {told['solver']}, {seconds})"
-    return "\n".join([*lines, f"{told['model']}: {how}"])
+    options.answer(told, training.summary_of_fit(fitted, told), 0 if fitted.met else NOT_MET)
 
 
 @o.command(
@@ -208,12 +163,13 @@ def path_command(
     Exit codes: 0 the accuracy is proved for every C; 3 it is not (what is proved is written); 2 bad
     usage or input.
     """  # noqa: D301
+    from certsvm.cli import training
     from certsvm.fitting.fit_model import model_of, witnessed
     from certsvm.fitting.path import trace_path
 
     o.check_together({}, {"asked": "output", "witness": "output"})
     low, high = options.C_range
-    settings = options.settings(low, keep_alpha=bool(options.witness))
+    settings = training.settings_of(options, low, keep_alpha=bool(options.witness))
     if outside := [C for C in asked if not low <= C <= high]:
         raise click.UsageError(f"--at {outside[0]} is outside the range")
     if output is not None:
@@ -223,7 +179,7 @@ def path_command(
         for model in [os.path.join(output, "C=.model"), *old]:
             require_outputs([file], model=model.removesuffix(".witness"))
     began, written = time.perf_counter(), []
-    with opened_source(file, options, settings) as (source, settings):
+    with training.opened_source(file, options, settings) as (source, settings):
         with live_lines(quiet=options.silent) as show:
             trace = trace_path(
                 source, settings, options.C_range, max_fits=options.max_fits,
@@ -243,7 +199,7 @@ def path_command(
             written.append(os.path.join(str(output), f"C={C!r}.model"))
             model_of(source, at_C, results).save(written[-1])
     seconds = time.perf_counter() - began
-    text = f"{_summary_of_path(trace)}; {len(trace.knots)} fits in {seconds:.1f} s"
+    text = f"{training.summary_of_path(trace)}; {len(trace.knots)} fits in {seconds:.1f} s"
     if written:
         text += f"\n{len(written)} models in {output}"
     fits = [
@@ -256,21 +212,6 @@ def path_command(
     told = facts(trace, "met tol proved_up_to worst_gap") | {"range": list(trace.C_range)}
     told |= {"fits": fits, "models": written, "seconds": seconds}
     options.answer(told, text, 0 if trace.met else NOT_MET)
-
-
-def _summary_of_path(trace: Trace) -> str:
-    lines = [f"{'C':>12}  {'primal':>12}  {'dual':>12}  {'gap':>10}  gap up to the next C"]
-    for knot, between in zip(trace.knots, [*map(percent, trace.gaps), ""], strict=True):
-        worst = max((r.certificate for r in knot.results), key=lambda c: c.proved_gap)
-        numbers = f"{knot.C:12.6g}  {worst.primal:12.6g}  {worst.dual:12.6g}"
-        lines.append(f"{numbers}  {percent(worst.proved_gap):>10}  {between}")
-    (low, high), end = trace.C_range, trace.proved_up_to
-    every = f"every C from {low:g} to {high:g}"
-    proved = f"{every} has a model within {percent(trace.worst_gap)} of its optimum, proved"
-    if not trace.met:
-        less = f"nor at C = {low:g}" if end < low else f"but up to C = {end:g}"
-        proved = f"{percent(trace.tol)} is not proved for {every}, {less}"
-    return "\n".join([*lines, proved])
 
 
 @o.command(
@@ -302,17 +243,18 @@ def select_command(
     Exit codes: 0 C is chosen, and proved if --certify asks for it; 3 the proof was not reached, or
     the accuracy of the model was not (both are written all the same); 2 bad usage or input.
     """  # noqa: D301
+    from certsvm.cli import training
     from certsvm.fitting.cross_validation import values_in
     from certsvm.fitting.fit_model import fit_model
 
     o.check_together({"certify": ["free_intercept"]}, {"max_fits": "certify"})
-    settings = options.settings(options.C_range[0])
+    settings = training.settings_of(options, options.C_range[0])
     require_outputs([file], model=output, picture=plot)
     began, fitted = time.perf_counter(), None
-    with opened_source(file, options, settings) as (source, settings):
-        search = cross_validated(
+    with training.opened_source(file, options, settings) as (source, settings):
+        search = training.cross_validated(
             source, settings, values_in(options.C_range, values, certify=certify is not None),
-            folds, certify=certify, max_fits=options.max_fits, quiet=options.silent,
+            folds, options, certify=certify, max_fits=options.max_fits,
         )  # fmt: skip
         if output is not None:
             # A signal ended the search; the model takes another one.
@@ -324,7 +266,10 @@ def select_command(
         if plot is not None:
             search.curve.plot(plot)
     seconds = time.perf_counter() - began
-    text, met = _summary_of_choice(search, certify, seconds), certify is None or search.certified
+    text, met = (
+        training.summary_of_choice(search, certify, seconds),
+        certify is None or search.certified,
+    )
     tried = [facts(search.values[C], "C error scores") for C in sorted(search.values)]
     told = facts(search.best, "C error") | {"values": tried, "seconds": seconds}
     if certify is not None:
@@ -338,21 +283,6 @@ def select_command(
         told |= {"model": output, "met": fitted.met, "certificates": certificates}
         text = "\n".join([text, *(f"{output}: {c}" for c in fitted.model.certificates)])
     options.answer(told, text, 0 if met else NOT_MET)
-
-
-def _summary_of_choice(search: CrossValidation, certify: float | None, seconds: float) -> str:
-    best, lines = search.best, [f"{'C':>12}  error of cross-validation"]
-    for C in sorted(search.values):
-        chosen = "  *" if best.C == C else ""
-        lines.append(f"{C:12.6g}  {100 * search.values[C].error:.7g}%{chosen}")
-    lines.append(f"C = {best.C:g}, error {100 * best.error:.7g}%; {seconds:.1f} s")
-    if certify is not None:
-        points = percentage_points(certify)
-        verdict = f": C is within {points} of the best, proved"
-        if not search.certified:
-            verdict = f", proved; {points} are not proved: {search.reason}"
-        lines.append(f"no C in the range has an error below {100 * search.bound:.4g} %{verdict}")
-    return "\n".join(lines)
 
 
 @o.command(
@@ -379,21 +309,23 @@ def compare_command(
     """  # noqa: D301
     import numpy as np
 
+    from certsvm.cli import training
     from certsvm.files.model import listing
+    from certsvm.fitting.comparison import compare
 
-    tol = options.settings(options.C).tol
+    tol = training.settings_of(options, options.C).tol
     require_outputs([file], picture=plot)
     (X, y, weights), _ = load(file, options)
     classes = np.unique(y)
     if positive is not None:
-        y = np.asarray(y == known_label(positive, classes, f"--positive {positive}"))
+        y = np.asarray(y == training.known_label(positive, classes, f"--positive {positive}"))
     elif classes.size > 2:
         names = listing(classes.tolist())
         raise ValueError(
             f"{name_of(file)} has {classes.size} classes ({names}): say --positive ONE"
         )
     with stoppable() as stop, training_progress(quiet=options.silent) as observer:
-        result = certsvm.compare(
+        result = compare(
             X, y, solvers=solvers and [name.strip() for name in solvers.split(",")],
             fit_intercept=options.bias > 0, intercept_scaling=options.intercept_scaling or 1.0,
             penalize_intercept=not options.free_intercept, sample_weight=weights,

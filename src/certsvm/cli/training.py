@@ -1,43 +1,78 @@
-"""The rows to train on, from files in memory or streamed, or on a cluster, and their classes."""
+"""What train, path and select do: open the rows to train on, and tell what was proved.
+
+The rows come from files in memory or streamed, or from a cluster. Commands import this when they
+are called: it takes a second.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
+from numpy.typing import NDArray
 
 from certsvm import files
-from certsvm.certificates.certificate import COARSE_TOL, tidy
-from certsvm.cli.files import kind_of, load
-from certsvm.cli.interrupts import stoppable
+from certsvm.certificates.certificate import (
+    COARSE_TOL,
+    DEFAULT_TOL,
+    percent,
+    percentage_points,
+    tidy,
+)
+from certsvm.cli import stoppable
+from certsvm.cli.files import certified, kind_of, load, problem_of
 from certsvm.cli.options import Options
 from certsvm.cli.progress import live_lines
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from certsvm.fitting.cross_validation import CrossValidation
-    from certsvm.fitting.sources import ClassWeight, Source, StreamSource
-    from certsvm.training.settings import Settings
+from certsvm.files.memory import BLOCKS_AT_ONCE
+from certsvm.files.model import listing
+from certsvm.files.streams import BlockStream
+from certsvm.fitting.cross_validation import CrossValidation
+from certsvm.fitting.fit_model import Fit
+from certsvm.fitting.folds import stratified_folds
+from certsvm.fitting.path import Trace
+from certsvm.fitting.sources import ClassWeight, MemorySource, Source, StreamSource
+from certsvm.kernels.losses import loss_named
+from certsvm.problem.base import Objective
+from certsvm.resources import available_processors, physical_memory
+from certsvm.solvers import Newton, SmoothedNewton, make_solver
+from certsvm.solvers.directions import gram_matrices
+from certsvm.training.history import shown_passes
+from certsvm.training.settings import Settings
 
 # Training may use this share of the machine's memory before data are streamed by default.
 _SHARE_OF_MEMORY = 0.7
 # Memory of interpreter, libraries and compiler.
 _WITHOUT_DATA = 300_000_000
-# Of training in memory, per byte of a file: the rows twice, and arrays for them. A byte of text may
-# become three bytes of rows, and a byte that is compressed any number.
-_PER_BYTE = {"blocks": 3, "text": 7, "table": 7, "embeddings": 5}
+# Of training in memory, per byte of a converted file: the rows twice, and arrays for them.
+_PER_BYTE = 3
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row; other
 # solvers need less.
 _PER_ROW_OF_WITNESS = 120
 # Codes of up to four bytes for each class, which are joined at the end.
 _PER_CODE = 12
+# So many certificates are printed; of more classes, the worst.
+_MANY_LINES = 40
+
+
+def settings_of(options: Options, C: float, **more: Any) -> Settings:
+    """How to train; raises if options contradict each other."""
+    if options.free_intercept and not options.bias > 0.0:
+        raise click.UsageError("--free-intercept (-R) needs an intercept: -B 1")
+    if not options.C_range[0] < options.C_range[1]:
+        raise click.UsageError("--range: the first must be less than the second")
+    return Settings(
+        Objective(C, loss_named(options.loss), not options.free_intercept),
+        tol=DEFAULT_TOL if options.tol is None else options.tol, solver=options.solver,
+        max_iter=options.max_iter, max_time=options.max_time, seed=options.seed,
+        n_jobs=options.n_jobs or available_processors(), **more,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -46,9 +81,6 @@ def opened_source(
     deadline: float = 60.0,
 ) -> Iterator[tuple[Source, Settings]]:  # fmt: skip
     """The rows to train on, with the weights of their classes, and settings that signals stop."""
-    from certsvm.fitting.sources import MemorySource
-    from certsvm.solvers import make_solver
-
     rho = options.intercept_scaling
     if cluster is None:
         # Unknown names are refused before the data are read.
@@ -78,35 +110,21 @@ def opened_source(
 
 def _must_stream(file: str, options: Options) -> bool:
     """Whether to stream the file; raises if that is necessary and impossible."""
-    from certsvm.files.compressed import compression_of
-    from certsvm.resources import physical_memory
-
-    kind, start = kind_of(file), b""
-    if kind != "blocks" and options.stream:
-        raise ValueError(f"--stream needs a file made by `certsvm convert`, which {file} is not")
-    if is_file := os.path.isfile(file):
-        with open(file, "rb") as opened:
-            start = opened.read(8)
-    # What pipes and compressed files become is not known.
-    needed = math.inf
-    if is_file and not start.startswith(b"PAR1") and compression_of(start) is None:
-        needed = _WITHOUT_DATA + _PER_BYTE[kind] * os.path.getsize(file)
-    limit = _SHARE_OF_MEMORY * physical_memory() if options.memory is None else options.memory
-    if kind == "blocks":
-        return options.stream or needed > limit
-    if needed > limit and options.memory is not None:
+    if kind_of(file) == "blocks":
+        limit = options.memory
+        if limit is None:
+            limit = int(_SHARE_OF_MEMORY * physical_memory())
+        return options.stream or _WITHOUT_DATA + _PER_BYTE * os.path.getsize(file) > limit
+    if options.stream or options.memory is not None:
         output = shlex.quote(os.path.basename(file) + ".arrow")
-        how = f"Convert it first: certsvm convert {shlex.quote(file)} {output} --memory {limit}"
-        if kind == "embeddings":
-            how = "Leave --memory out, or read blocks by fit_stream in Python"
-        raise ValueError(f"{file} may need more than {limit / 1e6:.0f} MB in memory. {how}")
+        raise ValueError(
+            "--stream and --memory need a converted file. Convert text and tables first: certsvm "
+            f"convert {shlex.quote(file)} {output}. fit_stream in Python reads other blocks."
+        )
     return False
 
 
 def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
-    from certsvm.files.streams import BlockStream
-    from certsvm.fitting.sources import StreamSource
-
     options.reading("blocks")
     with live_lines(quiet=options.silent) as show:
         stream = BlockStream(
@@ -129,10 +147,6 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
 
 def _needed_to_train(source: StreamSource, settings: Settings, *, witness: bool) -> int:
     """The bytes that training from blocks needs, without a cache of rows."""
-    from certsvm.files.memory import BLOCKS_AT_ONCE
-    from certsvm.solvers import Newton, SmoothedNewton
-    from certsvm.solvers.directions import gram_matrices
-
     stream, d = source.stream, source.dimension
     solver = source.solver(settings.solver, settings.objective)
     needed = _WITHOUT_DATA + BLOCKS_AT_ONCE * stream.largest_block
@@ -176,23 +190,19 @@ def _on_cluster(file: str, options: Options, address: str, deadline: float) -> I
 
 
 def cross_validated(
-    source: Source, settings: Settings, Cs: Sequence[float], n_folds: int, *, quiet: bool,
-    **options: Any,
+    source: Source, settings: Settings, Cs: Sequence[float], n_folds: int, options: Options,
+    **more: Any,
 ) -> CrossValidation:  # fmt: skip
-    """The search over values of C; ``options`` are those of ``CrossValidation``.
+    """The search over values of C; ``more`` are parameters of ``CrossValidation``.
 
     The weights of rows count in training and in the error, those of classes in training only.
     """
-    from certsvm.fitting.cross_validation import CrossValidation
-    from certsvm.fitting.folds import stratified_folds
-    from certsvm.fitting.sources import MemorySource
-
     if not isinstance(source, MemorySource):
         raise ValueError("cross-validation needs the rows in memory, and there is too little")
     folds = stratified_folds(source, n_folds, settings.seed or 0)
-    with live_lines(quiet=quiet) as show:
-        options["callback"] = lambda search: show("cross-validation", str(search))
-        return CrossValidation(folds, settings, **options).run(Cs)
+    with live_lines(quiet=options.silent) as show:
+        more["callback"] = lambda search: show("cross-validation", str(search))
+        return CrossValidation(folds, settings, **more).run(Cs)
 
 
 def _class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
@@ -213,8 +223,6 @@ def _class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
 
 def known_label(name: str, classes: NDArray[Any], option: str) -> Any:
     """The class that is written so; raises if there is none."""
-    from certsvm.files.model import listing
-
     known = {tidy(label): label for label in classes.tolist()}
     if classes.dtype.kind in "fiub":
         with contextlib.suppress(ValueError):
@@ -222,3 +230,56 @@ def known_label(name: str, classes: NDArray[Any], option: str) -> Any:
     if name not in known:
         raise ValueError(f"{option}: there is no class {name}; there are {listing(sorted(known))}")
     return known[name]
+
+
+def summary_of_fit(fitted: Fit, told: dict[str, Any]) -> str:
+    """What is printed after training."""
+    model, lines = fitted.model, list[str]()
+    shown = list(zip(certified(model), fitted.results, strict=True))
+    if len(shown) > _MANY_LINES:
+        met = sum(certificate.met for certificate in model.certificates)
+        lines.append(f"{met} of {len(shown)} classes proved; the worst:")
+        shown = [max(shown, key=lambda found: found[0][1].proved_gap)]
+    for (label, certificate), result in shown:
+        prefix = f"class {tidy(label)}: " if model.n_problems > 1 else ""
+        lines.append(f"{prefix}{certificate}")
+        if not certificate.met:
+            passes = shown_passes(result.passes)
+            lines.append(f"{prefix}{result.reason} after {passes} of {result.solver}")
+    how = f"{shown_passes(model.parameters['passes'])} of {told['solver']}, {told['seconds']:.1f} s"
+    how += " ({seconds_to_read:.1f} s to read, {seconds_to_compile:.1f} s to compile)".format(
+        **told
+    )
+    return "\n".join([*lines, f"{told['model']}: {problem_of(model)}; {how}"])
+
+
+def summary_of_path(trace: Trace) -> str:
+    """What is printed after tracing a path."""
+    lines = [f"{'C':>12}  {'primal':>12}  {'dual':>12}  {'gap':>10}  gap up to the next C"]
+    for knot, between in zip(trace.knots, [*map(percent, trace.gaps), ""], strict=True):
+        worst = max((r.certificate for r in knot.results), key=lambda c: c.proved_gap)
+        numbers = f"{knot.C:12.6g}  {worst.primal:12.6g}  {worst.dual:12.6g}"
+        lines.append(f"{numbers}  {percent(worst.proved_gap):>10}  {between}")
+    (low, high), end = trace.C_range, trace.proved_up_to
+    every = f"every C from {low:g} to {high:g}"
+    proved = f"{every} has a model within {percent(trace.worst_gap)} of its optimum, proved"
+    if not trace.met:
+        less = f"nor at C = {low:g}" if end < low else f"but up to C = {end:g}"
+        proved = f"{percent(trace.tol)} is not proved for {every}, {less}"
+    return "\n".join([*lines, proved])
+
+
+def summary_of_choice(search: CrossValidation, certify: float | None, seconds: float) -> str:
+    """What is printed after a search for C."""
+    best, lines = search.best, [f"{'C':>12}  error of cross-validation"]
+    for C in sorted(search.values):
+        chosen = "  *" if best.C == C else ""
+        lines.append(f"{C:12.6g}  {100 * search.values[C].error:.7g}%{chosen}")
+    lines.append(f"C = {best.C:g}, error {100 * best.error:.7g}%; {seconds:.1f} s")
+    if certify is not None:
+        points = percentage_points(certify)
+        verdict = f": C is within {points} of the best, proved"
+        if not search.certified:
+            verdict = f", proved; {points} are not proved: {search.reason}"
+        lines.append(f"no C in the range has an error below {100 * search.bound:.4g} %{verdict}")
+    return "\n".join(lines)
