@@ -49,24 +49,22 @@ def main() -> None:
     print("Making a text-like problem ...", flush=True)
     X, y = text_like()
     print(f"{X.shape[0]} rows, {X.shape[1]} columns, {X.nnz} nonzeros; C = {C:g}, no intercept\n")
-    print(f"certsvm.LinearSVC, to a proved {percent(tol)}", flush=True)
-    ours: Any = LinearSVC(
-        C=C, tol=tol, fit_intercept=False, random_state=0, n_jobs=-1, store_dual=True, verbose=1
-    )
-    print(f"  {_seconds_to_fit(ours, X, y):.2f} s (the first run includes compilation)\n")
+    how: dict[str, Any] = {"fit_intercept": False, "random_state": 0}
+    ours: Any = LinearSVC(C=C, tol=tol, n_jobs=-1, store_dual=True, verbose=1, **how)
+    seconds = _seconds_to_fit(ours, X, y)
+    print(f"certsvm.LinearSVC: {seconds:.2f} s (the first run includes compilation)\n")
     report = verify(ours, X, y)
-    print("Verified from scratch, without compiled code:")
-    print(f"  {report}\n  certificate {report.verdict}\n")
+    print(f"Verified from scratch, without compiled code:\n  {report}")
+    print(f"  certificate {report.verdict}\n")
     print("The same problem with scikit-learn's default tolerances, measured against these bounds:")
-    problem = Problem(Rows(X), y, C=C)
-    how = {"loss": "hinge", "fit_intercept": False, "random_state": 0}
+    problem, how = Problem(Rows(X), y, C=C), how | {"loss": "hinge"}
     for other in (svm.LinearSVC(C=C, **how), SGDClassifier(alpha=1 / (C * X.shape[0]), **how)):
         with warnings.catch_warnings(action="ignore"):
             seconds = _seconds_to_fit(other, X, y)
         objective = primal_bound(problem, np.ascontiguousarray(other.coef_[0])).value
-        name, most = type(other).__name__, percent(objective / ours.certificate_.dual - 1)
+        most = percent(objective / ours.certificate_.dual - 1)
         verdict = f"objective {objective:.6g}: within {most} of the optimum"
-        print(f"  {name:14s} {seconds:6.2f} s   {verdict}", flush=True)
+        print(f"  {type(other).__name__:14s} {seconds:6.2f} s   {verdict}", flush=True)
     if not (report.dual_verified and ours.certificate_.met):
         raise SystemExit(1)
 

@@ -33,10 +33,7 @@ Draw = Callable[[Any], object]
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure that belongs to no window."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'certsvm[plot]'") from error
+    from matplotlib.figure import Figure
 
     figure: Any = Figure(figsize=(width, height), layout="constrained")
     # For notebooks: matplotlib's own formatter goes first where it is active.
@@ -97,8 +94,13 @@ def notebook_chart(draw: Draw, label: str) -> Html | None:
     return None
 
 
-def saved(figure: Any, path: str | Path | None) -> Any:
-    """The figure, saved if there is a path."""
+def plot(drawn: Sequence[Draw], path: str | Path | None = None) -> Any:
+    """A figure with charts beside each other, which is saved if there is a path."""
+    figure = new_figure(6.5 * len(drawn), 4)
+    for axis, draw in zip(figure.subplots(1, len(drawn), squeeze=False).flat, drawn, strict=True):
+        draw(axis)
+        if 1 < len(axis.get_legend_handles_labels()[1]) <= len(_COLOURS):
+            axis.legend()
     if path is not None:
         figure.savefig(path)
     return figure
@@ -134,18 +136,9 @@ def plot_comparison(
         *axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize="small",
         title="solid: accuracy\ndashed: proved",
     )  # fmt: skip
-    return saved(figure, path)
-
-
-def plot_training(histories: Mapping[str, Any], path: str | Path | None = None) -> Any:
-    """Plot ``training_charts`` beside each other."""
-    drawn = training_charts(histories)
-    figure = new_figure(6.5 * len(drawn), 4)
-    for axis, draw in zip(figure.subplots(1, len(drawn), squeeze=False).flat, drawn, strict=True):
-        draw(axis)
-        if 1 < len(axis.get_legend_handles_labels()[1]) <= len(_COLOURS):
-            axis.legend()
-    return saved(figure, path)
+    if path is not None:
+        figure.savefig(path)
+    return figure
 
 
 def training_charts(histories: Mapping[str, Any]) -> list[Draw]:
@@ -156,11 +149,9 @@ def training_charts(histories: Mapping[str, Any]) -> list[Draw]:
     def lines(axis: Any) -> None:
         for i, (name, (x, primal, _, gaps)) in enumerate(zip(histories, runs, strict=True)):
             how = {} if alone else {"label": name, "color": _COLOURS[i % len(_COLOURS)]}
-            if proved:
-                draw_gap(axis, "seconds", x, gaps, **how)
-            else:
-                _line(axis, x, _drawable(primal), **how)
-                axis.set(xlabel="seconds", ylabel="objective", yscale="log")
+            draw_gap(axis, "seconds", x, gaps if proved else primal, **how)
+            if not proved:
+                axis.set_ylabel("objective")
 
     x, primal, dual, _ = runs[0]
     bounds = partial(draw_bounds, xlabel="seconds", x=x, primal=primal, dual=dual)
@@ -177,7 +168,6 @@ def draw_bounds(axis: Any, xlabel: str, x: Sequence[float], primal: Any, dual: A
         high = min(high, _HIGHEST * best)
     axis.set(xlabel=xlabel, ylabel="objective", ylim=(0.0, 1.05 * high or 1.0))
     axis.set_xlim(left=0.0)
-    axis.locator_params(axis="x", nbins=6)
 
 
 def draw_gap(axis: Any, xlabel: str, x: Sequence[float], gaps: Any, **how: Any) -> None:
@@ -185,13 +175,6 @@ def draw_gap(axis: Any, xlabel: str, x: Sequence[float], gaps: Any, **how: Any) 
     _line(axis, _drawable(x), _drawable(np.maximum(gaps, LEAST_GAP)), **how)
     axis.set(xlabel=xlabel, ylabel="relative gap", yscale="log")
     axis.set_xlim(left=0.0)
-    axis.locator_params(axis="x", nbins=6)
-    # Of all lines drawn so far.
-    ends = axis.dataLim.intervaly
-    if np.isfinite(ends).all():
-        # Whole powers of ten, lest ticks between them have labels of another kind.
-        low, high = np.floor(np.log10(ends))
-        axis.set_ylim(10.0**low, 10.0 ** (high + 1.0))
 
 
 def draw_path(

@@ -20,10 +20,8 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-FAULT = 70
-"""The exit code of an error in the program itself. Python's own would be 1: refuted."""
-INTERRUPTED = 130
-"""The exit code, as shells have it for Ctrl-C."""
+REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, FAULT, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 4, 70, 130, 141
+"""Exit codes. Python's own for an error in the program would be 1: refuted."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _stop = threading.Event()
@@ -61,7 +59,7 @@ def _run() -> int:
     except (ImportError, MemoryError) as error:
         reason = str(error) or "there is not enough memory"
         say(f"certsvm cannot start: {reason}. (pip install 'certsvm[cli]' has all that it needs.)")
-        return 2
+        return BAD_INPUT
     try:
         return app.main(prog_name="certsvm", standalone_mode=False) or 0
     except click.ClickException as error:
@@ -109,3 +107,8 @@ def stop_before_first(results: Iterable[Any]) -> None:
     """Raise KeyboardInterrupt if a signal came before anything completed a first pass."""
     if _stop.is_set() and not any(result.passes for result in results):
         raise KeyboardInterrupt
+
+
+def facts(thing: Any, names: str) -> dict[str, Any]:
+    """Attributes of an object by their names, for JSON."""
+    return {name: getattr(thing, name) for name in names.split()}

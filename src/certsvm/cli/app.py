@@ -13,9 +13,7 @@ import click
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import printable
-from certsvm.cli import INTERRUPTED, say
-
-REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, PIPE_CLOSED = 1, 2, 3, 4, 141
+from certsvm.cli import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, say
 
 # Address space that the libraries take before there are any data, and the part of it that they
 # write to, as ``ulimit`` limits them.
@@ -83,7 +81,10 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            raise _Failed(printable(_message(error), keep="\n")) from error
+            reason = str(error) or "out of memory: certsvm convert data, and train with --memory"
+            if isinstance(error, ImportError):
+                reason += " (pip install 'certsvm[cli,dask,torch]' has all packages)"
+            raise _Failed(printable(reason, keep="\n")) from error
 
 
 def _require_address_space() -> None:
@@ -97,17 +98,6 @@ def _require_address_space() -> None:
     if limits:
         # OpenBLAS reserves address space for each of its threads, of which training uses one.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-def _message(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return str(error) or "out of memory: certsvm convert the data, and train with --memory"
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        package = error.name.partition(".")[0]
-        return f"this needs the package {package}: pip install 'certsvm[cli,dask]' has it"
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -124,8 +114,3 @@ def app() -> None:
     stopped before the target was proved (the model is written, with its gap), or half confirmed
     (verify); 4 undecided (verify); 130 interrupted before there was a model.
     """  # noqa: D301
-
-
-def facts(thing: Any, names: str) -> dict[str, Any]:
-    """Attributes of an object by their names, for JSON."""
-    return {name: getattr(thing, name) for name in names.split()}

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certsvm import files
-from certsvm.cli import say
-from certsvm.cli.app import facts
+from certsvm.cli import facts, say
 from certsvm.cli.options import Options
 
 if TYPE_CHECKING:
@@ -346,8 +345,6 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
     Predictions may go to "-", standard output, to a device or to a pipe.
     """
     paths = {kind.replace("_", " "): path for kind, path in kinds.items() if path is not None}
-    if "picture" in paths:
-        import matplotlib  # noqa: F401  a missing package is found before training
     if "model" in paths:
         paths["witness"] = files.witness_path(paths["model"])
     taken = [path for path in inputs if path is not None]
@@ -368,7 +365,7 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
             what = f"is not a {kind}" + (f" but a {found}" if found else "")
             if kind == "scaled file":
                 what = "cannot be told from data of yours"
-            raise ValueError(f"{path} exists and {what}: choose another name, or remove the file")
+            raise ValueError(f"{path} {what}, and would be overwritten: choose another name")
 
 
 def _same(output: str, other: str) -> bool:

@@ -140,6 +140,14 @@ class Options:
                                  "larger converted files are streamed from disk in each pass.",
                                  type=size, metavar="SIZE")
     stream: bool = _flag("--stream", "Stream a converted file even if it fits in memory.")
+    checkpoint: str | None = _option("--checkpoint", "Save the state of training there, and resume "
+                                     "from it.", type=click.Path(file_okay=False), metavar="DIR")
+    checkpoint_every: float = _option("--checkpoint-every", "Least time between checkpoints.",
+                                      default=10.0, type=NOT_NEGATIVE, metavar="SECONDS")
+    cluster: str | None = _option("--dask", "Train a converted FILE, or a folder of them, on this "
+                                  "scheduler, or on local:N processes.", metavar="ADDRESS")
+    deadline: float = _option("--deadline", "A cluster that ends no task for so long is lost.",
+                              default=60.0, type=POSITIVE, metavar="SECONDS")
     # What to print.
     as_json: bool = _flag("--json", "Put the result on standard output as JSON.")
     quiet: bool = _flag("-q", "--quiet", "Show no progress and no summary.")

@@ -71,24 +71,24 @@ def settings_of(options: Options, C: float, **more: Any) -> Settings:
         Objective(C, loss_named(options.loss), not options.free_intercept),
         tol=DEFAULT_TOL if options.tol is None else options.tol, solver=options.solver,
         max_iter=options.max_iter, max_time=options.max_time, seed=options.seed,
-        n_jobs=options.n_jobs or available_processors(), **more,
+        n_jobs=options.n_jobs or available_processors(), checkpoint=options.checkpoint,
+        checkpoint_every=options.checkpoint_every, **more,
     )  # fmt: skip
 
 
 @contextmanager
 def opened_source(
-    file: str, options: Options, settings: Settings, *, cluster: str | None = None,
-    deadline: float = 60.0,
-) -> Iterator[tuple[Source, Settings]]:  # fmt: skip
+    file: str, options: Options, settings: Settings
+) -> Iterator[tuple[Source, Settings]]:
     """The rows to train on, with the weights of their classes, and settings that signals stop."""
     rho = options.intercept_scaling
-    if cluster is None:
+    if options.cluster is None:
         # Unknown names are refused before the data are read.
         make_solver(options.solver)
     with contextlib.ExitStack() as stack:
         source: Source
-        if cluster is not None:
-            source = stack.enter_context(_on_cluster(file, options, cluster, deadline))
+        if options.cluster is not None:
+            source = stack.enter_context(_on_cluster(file, options, options.cluster))
         elif options.device is None and _must_stream(file, options):
             source = _streamed(file, options, settings)
         else:
@@ -163,7 +163,7 @@ def _needed_to_train(source: StreamSource, settings: Settings, *, witness: bool)
 
 
 @contextmanager
-def _on_cluster(file: str, options: Options, address: str, deadline: float) -> Iterator[Source]:
+def _on_cluster(file: str, options: Options, address: str) -> Iterator[Source]:
     """The rows of a block file, or of a folder of block files, that all workers can read."""
     from distributed import Client
 
@@ -171,7 +171,7 @@ def _on_cluster(file: str, options: Options, address: str, deadline: float) -> I
     from certsvm.dask.cluster import Cluster
 
     options.reading("blocks")
-    where: dict[str, Any] = {"address": address, "timeout": deadline}
+    where: dict[str, Any] = {"address": address, "timeout": options.deadline}
     if local := re.fullmatch(r"local:([1-9]\d*)", address):
         # Any free port; without an address, a port in use is warned of.
         where = {"n_workers": int(local[1]), "threads_per_worker": 1, "silence_logs": 50}
@@ -183,7 +183,7 @@ def _on_cluster(file: str, options: Options, address: str, deadline: float) -> I
         raise ValueError(f"--dask {address}: {reason}") from None
     try:
         with client:
-            cluster = Cluster(client, deadline)
+            cluster = Cluster(client, options.deadline)
             yield ClusterSource(cluster, file, intercept_scaling=options.intercept_scaling)
     except ClusterLostError as error:
         raise ValueError(f"the cluster is lost, before anything was proved: {error}") from None

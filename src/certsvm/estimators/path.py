@@ -23,7 +23,7 @@ from certsvm.fitting.path import PathProgress, Trace, trace_path
 from certsvm.fitting.sources import Source, StreamSource
 from certsvm.markup import element, table
 from certsvm.matrices import dense
-from certsvm.plots import draw_path, new_figure, notebook_chart, saved
+from certsvm.plots import draw_path, notebook_chart, plot
 from certsvm.report import PageFile, path_report, write_page
 from certsvm.scalars import as_float
 
@@ -132,11 +132,7 @@ class Path(Trace, Sequence[LinearSVC]):
         figure : matplotlib.figure.Figure
             The plot.
         """
-        figure = new_figure(7, 4)
-        axis = figure.subplots()
-        self._draw(axis)
-        axis.legend()
-        return saved(figure, path)
+        return plot([self._draw], path)
 
     def _draw(self, axis: Any) -> None:
         points = self._points()

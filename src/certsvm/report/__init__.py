@@ -9,16 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import platform
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +34,6 @@ from certsvm.markup import Html, element
 from certsvm.training.history import History
 from certsvm.verification.evidence import Fingerprint
 
-_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 # Classes whose weights are shown, their weights, and classes of a confusion matrix.
 _MOST_CLASSES, _MOST_WEIGHTS, _MOST_CONFUSED = 12, 20, 12
 # On a path: weights that are shown at once, and those that these are taken from.
@@ -60,10 +56,7 @@ def page(title: str, subtitle: str, **parts: object) -> str:
     page : str
         A document in HTML.
     """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError("reports need Jinja2: pip install 'certsvm[plot]'") from error
+    import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("certsvm.report", "static"),
@@ -72,16 +65,9 @@ def page(title: str, subtitle: str, **parts: object) -> str:
     )  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     environment.filters["percent"] = percent
-    machine = {
-        "system": f"{platform.system()} {platform.machine()}",
-        "processors": os.cpu_count() or "unknown",
-        "Python": platform.python_version(),
-        "packages": ", ".join(f"{name} {version(name)}" for name in _PACKAGES),
-        "certsvm": __version__,
-    }
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return environment.get_template("page.html").render(
-        title=title, subtitle=subtitle, version=__version__, machine=machine, now=now, **parts
+        title=title, subtitle=subtitle, version=__version__, now=now, **parts
     )
 
 
@@ -107,8 +93,7 @@ def write_page(path: str | os.PathLike[str] | None, content: str) -> PageFile | 
     return PageFile(to) if path is None else None
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """What a model answers on some rows.
 
     Attributes

@@ -134,7 +134,7 @@ def test_comparing(tmp_path: Path) -> None:
 def test_more_than_two_classes(tmp_path: Path) -> None:
     write(tmp_path / "data", n_classes=3)
     words = ("compare", "data", "--solvers", "dcd", "--json")
-    refuse("data has 3 classes (0, 1, 2)", *words, cwd=tmp_path)
+    refuse("--positive LABEL", *words, cwd=tmp_path)
     found = [run(*words, "--positive", k, cwd=tmp_path).json["primal"] for k in range(3)]
     assert len(set(found)) == 3
     refuse("there is no class 7; there are 0, 1, 2", *words, "--positive", "7", cwd=tmp_path)

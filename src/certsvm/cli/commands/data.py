@@ -76,8 +76,7 @@ def convert_command(
 @o.command(
     "FILE", "OUTPUT",
     click.option("--standardize", is_flag=True,
-                 help="Divide each column by its standard deviation; of a table without one-hot "
-                      "columns, subtract its mean before."),
+                 help="To deviation 1; of a table without one-hot columns, also to mean 0."),
     click.option("-s", "--save", "saved", metavar="SCALING", type=o.OUTPUT_FILE,
                  help="Keep the numbers in this file."),
     click.option("-r", "--restore", "restored", metavar="SCALING",

@@ -17,21 +17,21 @@ import click
 
 from certsvm import files
 from certsvm.certificates.certificate import DEFAULT_TOL, tidy
+from certsvm.cli import NOT_MET, REFUTED, UNDECIDED, facts, say
 from certsvm.cli import files as f
 from certsvm.cli import options as o
-from certsvm.cli import say
-from certsvm.cli.app import NOT_MET, REFUTED, UNDECIDED, facts
 
 if TYPE_CHECKING:
     from certsvm.report import Evaluation
 
 # Of a model and its witness in a page.
 _MOST_BYTES = 1 << 26
-_VERDICTS = {
-    "confirmed": (0, "both halves were recomputed from the data"),
-    "half confirmed": (NOT_MET, "J was recomputed; L is a claim, as there is no MODEL.witness"),
-    "undecided": (UNDECIDED, "double precision neither confirms nor refutes the certificate"),
-    "refuted": (REFUTED, "the certificate is not true of these data"),
+_CODES = {"confirmed": 0, "half confirmed": NOT_MET, "undecided": UNDECIDED, "refuted": REFUTED}
+_MEANINGS = {
+    "confirmed": "confirmed: both halves were recomputed from the data",
+    "half confirmed": "half confirmed: J was recomputed; L is a claim: there is no MODEL.witness",
+    "undecided": "undecided: double precision neither confirms nor refutes the certificate",
+    "refuted": "REFUTED: the certificate is not true of these data",
 }
 
 
@@ -102,23 +102,30 @@ def evaluate_command(options: o.Options, model: str, file: str) -> None:
     \b
     certsvm evaluate a9a.model a9a.t
     """  # noqa: D301
+    from certsvm.report import confusion_sums
+
     rows, evaluation = _evaluated(f.load_model(model), file, options)
-    result, stability, top_5 = _measures(evaluation), evaluation.stability, evaluation.top_5
+    stability, top_5 = evaluation.stability, evaluation.top_5
+    true, guessed, hits = confusion_sums(evaluation.confusion or {})
+    recalls = {name: hits[name] / true[name] for name in true if true[name]}
+    accuracy = hits.total() / true.total() if recalls else 0.0
+    balanced = sum(recalls.values()) / len(recalls) if recalls else 0.0
     near = "" if top_5 is None else f"top 5 {top_5:.4%}, "
-    balanced = f"{near}balanced {result['balanced_accuracy']:.4%}"
-    lines = [f"accuracy {result['accuracy']:.4%}, {balanced}, {rows.n_rows} rows"]
+    lines = [f"accuracy {accuracy:.4%}, {near}balanced {balanced:.4%}, {rows.n_rows} rows"]
     if stability is not None:
         # Rounded down: it is a claim.
         share = f"{math.floor(stability * 1e6) / 1e6:.4%}"
         lines.append(f"more training could not flip {share} of the predictions, by its certificate")
-    width = max(len(name) for name in result["classes"])
     unit = "in weight" if rows.columns is not None and rows.columns.weight else "rows"
-    for name, of_class in result["classes"].items():
-        shares = (of_class["precision"], of_class["recall"])
-        precision, recall = ("none" if share is None else f"{share:.4%}" for share in shares)
-        measured = f"precision {precision}, recall {recall}, {of_class['weight']:g} {unit}"
-        lines.append(f"class {name:>{width}}: {measured}")
-    told = result | {"rows": rows.n_rows, "stability": stability, "data": rows.as_json()}
+    classes = {}
+    for name in sorted({*true, *guessed}):
+        precision = hits[name] / guessed[name] if guessed[name] else None
+        shares = {"precision": precision, "recall": recalls.get(name)}
+        shown = ", ".join(f"{k} {'none' if v is None else f'{v:.4%}'}" for k, v in shares.items())
+        lines.append(f"class {name}: {shown}, {true[name]:g} {unit}")
+        classes[name] = shares | {"weight": true[name]}
+    told = {"accuracy": accuracy, "balanced_accuracy": balanced, "classes": classes}
+    told |= {"rows": rows.n_rows, "stability": stability, "data": rows.as_json()}
     options.answer(told | {"top_5_accuracy": top_5}, "\n".join([*lines, str(rows)]))
 
 
@@ -160,24 +167,6 @@ def _evaluated(model: files.Model, file: str, options: o.Options) -> tuple[f.Mod
     return rows, Evaluation(rows.n_rows, stability, confusion, top_5=top_5)
 
 
-def _measures(evaluation: Evaluation) -> dict[str, Any]:
-    """Accuracy, and precision and recall of each class; those without rows are None."""
-    from certsvm.report import confusion_sums
-
-    true, guessed, hits = confusion_sums(evaluation.confusion or {})
-    classes: dict[str, dict[str, Any]] = {}
-    for name in sorted({*true, *guessed}):
-        shares = (hits[name] / n if n else None for n in (guessed[name], true[name]))
-        classes[name] = dict(zip(("precision", "recall"), shares, strict=True))
-        classes[name]["weight"] = true[name]
-    recalls = [c["recall"] for c in classes.values() if c["recall"] is not None]
-    return {
-        "accuracy": hits.total() / true.total() if recalls else 0.0,
-        "balanced_accuracy": sum(recalls) / len(recalls) if recalls else 0.0,
-        "classes": classes,
-    }
-
-
 @o.command(
     "MODEL", click.argument("file", type=click.Path(exists=True, dir_okay=False), required=False),
     click.option("-o", "--output", metavar="PAGE", help="The page; MODEL.html by default."),
@@ -217,8 +206,7 @@ def report_command(options: o.Options, model: str, file: str | None, output: str
 @o.command(
     "MODEL", "FILE",
     click.option("--exact", is_flag=True,
-                 help="Compute with integers of any length, which leaves nothing undecided and "
-                      "takes some microseconds for each value and class."),
+                 help="Compute with integers of any length: slower, and nothing is undecided."),
     *o.DATA, "ignore", "as_json",
 )  # fmt: skip
 def verify_command(options: o.Options, model: str, file: str, exact: bool) -> None:
@@ -242,11 +230,11 @@ def verify_command(options: o.Options, model: str, file: str, exact: bool) -> No
     trained = f.load_model(model, with_witness=True)
     rows = f.ModelRows(trained, file, options, complete=True, exact=True)
     report = verify_model(trained, rows, exact=exact)
-    code, meaning = _VERDICTS[report.verdict]
     problem = f.problem_of(trained)
     told = facts(report, "verdict ok dual_verified same_data")
     told |= {"problem": problem, "data": rows.as_json(), "problems": [*map(_as_json, report)]}
-    options.answer(told, f"{problem}\n{rows}\n{report}\n{report.verdict}: {meaning}", code)
+    text = f"{problem}\n{rows}\n{report}\n{_MEANINGS[report.verdict]}"
+    options.answer(told, text, _CODES[report.verdict])
 
 
 def _as_json(verification: Any) -> dict[str, Any]:

@@ -7,14 +7,14 @@ import os
 import re
 import time
 from dataclasses import replace
+from typing import Any
 
 import click
 
 from certsvm.certificates.certificate import COARSE_TOL
+from certsvm.cli import NOT_MET, facts, say, stop_before_first, stoppable
 from certsvm.cli import options as o
-from certsvm.cli import say, stop_before_first, stoppable
-from certsvm.cli.app import NOT_MET, facts
-from certsvm.cli.files import certificates_as_json, load, name_of, require_outputs
+from certsvm.cli.files import certificates_as_json, load, require_outputs
 from certsvm.cli.progress import live_lines, seconds_compiled, training_progress
 
 # What writes or streams does not go with cross-validation, nor with a cluster.
@@ -48,24 +48,13 @@ class TrainCommand(click.Command):
     click.option("-v", "--folds", type=o.SEVERAL, metavar="N",
                  help="Write no model, but print the accuracy of cross-validation with N folds."),
     click.option("-C", "--find-C", "find_C", is_flag=True,
-                 help="Write no model, but print which C from 2^-10 to 2^10 has the best accuracy "
-                      "of cross-validation (-v N; 5 by default). `certsvm select` can prove it."),
-    *o.STREAM,
-    click.option("--checkpoint", type=click.Path(file_okay=False), metavar="DIR",
-                 help="Save the state of training there, and resume from it after a crash."),
-    click.option("--checkpoint-every", type=o.NOT_NEGATIVE, metavar="SECONDS", default=10.0,
-                 help="With --checkpoint: least time between checkpoints; 10 by default."),
-    click.option("--dask", "cluster", metavar="ADDRESS",
-                 help="Train on a Dask cluster: its scheduler's address, or local:N for N "
-                      "processes here. FILE is then converted, or a folder of such files."),
-    click.option("--deadline", type=o.POSITIVE, metavar="SECONDS", default=60.0,
-                 help="With --dask: a cluster that ends no task for so long is lost; 60."),
+                 help="Write no model, but print the C from 2^-10 to 2^10 of the best accuracy."),
+    *o.STREAM, "checkpoint", "checkpoint_every", "cluster", "deadline",
     "device", *o.TRAINING_DATA, *o.OUTPUT, cls=TrainCommand,
 )  # fmt: skip
 def train_command(
     options: o.Options, file: str, model: str | None, output: str | None, folds: int | None,
-    find_C: bool, checkpoint: str | None, checkpoint_every: float, cluster: str | None,
-    deadline: float,
+    find_C: bool,
 ) -> None:  # fmt: skip
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
@@ -93,36 +82,30 @@ def train_command(
 
     began = time.perf_counter()
     o.check_together(_EXCLUDED, _NEEDED)
-    settings = training.settings_of(
-        options, options.C, checkpoint=checkpoint, checkpoint_every=checkpoint_every
-    )
+    settings = training.settings_of(options, options.C)
     validating, output = folds is not None or find_C, output or model
     if not validating and output is None:
         if file == "-":
             raise click.UsageError("from standard input, say where the model goes: -o MODEL")
         output = os.path.basename(os.path.normpath(file)) + ".model"
     require_outputs([file], model=output)
-    if cluster is None and os.path.isdir(file):
+    if options.cluster is None and os.path.isdir(file):
         raise ValueError(f"{file} is a folder; only --dask trains on one")
-    kept = glob.glob(os.path.join(glob.escape(checkpoint or ""), "class-*.checkpoint"))
-    for path in kept if checkpoint is not None else ():
-        require_outputs([file, output], checkpoint=path)
-    if checkpoint is not None and kept:
-        say(f"resuming from {checkpoint}")
-    opened = training.opened_source(file, options, settings, cluster=cluster, deadline=deadline)
-    with opened as (source, settings):
+    if options.checkpoint is not None:
+        for path in glob.glob(os.path.join(glob.escape(options.checkpoint), "class-*.checkpoint")):
+            require_outputs([file, output], checkpoint=path)
+            say(f"resuming from {path}")
+    with training.opened_source(file, options, settings) as (source, settings):
         read_seconds = time.perf_counter() - began - seconds_compiled()
         if validating:
             # Answer what liblinear prints.
             Cs = [2.0**k for k in range(-10, 11)] if find_C else [options.C]
             search = training.cross_validated(source, settings, Cs, folds or 5, options)
             C, accuracy = search.best.C, 1.0 - search.best.error
-            text = f"Cross Validation Accuracy = {100 * accuracy:g}%"
-            if find_C:
-                text = f"Best C = {C:g}  CV accuracy = {100 * accuracy:g}%"
+            what = f"Best C = {C:g}  CV accuracy" if find_C else "Cross Validation Accuracy"
             values = [facts(search.values[C], "C error") for C in sorted(search.values)]
             answer = {"C": C, "accuracy": accuracy, "folds": folds or 5, "values": values}
-            options.answer(answer, text)
+            options.answer(answer, f"{what} = {100 * accuracy:g}%")
         with training_progress(n_classes=len(source.labels), quiet=options.silent) as observer:
             settings = replace(settings, observers=[observer])
             fitted = fit_model(source, settings, witness=options.witness)
@@ -192,23 +175,19 @@ def path_command(
         for C in sorted({*trace.Cs, *fitted}) if output is not None else ():
             results, at_C = trace.at(C, source), settings.at(C)
             if options.witness:
-                results = [
-                    witnessed(i, source.problem(i, at_C.objective), result)
-                    for i, result in enumerate(results)
-                ]
+                problems = [source.problem(i, at_C.objective) for i in range(len(results))]
+                results = list(map(witnessed, range(len(results)), problems, results))
             written.append(os.path.join(str(output), f"C={C!r}.model"))
             model_of(source, at_C, results).save(written[-1])
     seconds = time.perf_counter() - began
     text = f"{training.summary_of_path(trace)}; {len(trace.knots)} fits in {seconds:.1f} s"
-    if written:
-        text += f"\n{len(written)} models in {output}"
-    fits = [
-        {
-            "C": knot.C, "proved_gap": knot.gap, "gap_up_to_next": gap,
-            "passes": max(result.passes for result in knot.results),
-        }
-        for knot, gap in zip(trace.knots, [*trace.gaps, None], strict=True)
-    ]  # fmt: skip
+    text += f"\n{len(written)} models in {output}" if written else ""
+    fits: list[dict[str, Any]] = [
+        {"C": knot.C, "proved_gap": knot.gap, "passes": max(r.passes for r in knot.results)}
+        for knot in trace.knots
+    ]
+    for fit, gap in zip(fits, [*trace.gaps, None], strict=True):
+        fit["gap_up_to_next"] = gap
     told = facts(trace, "met tol proved_up_to worst_gap") | {"range": list(trace.C_range)}
     told |= {"fits": fits, "models": written, "seconds": seconds}
     options.answer(told, text, 0 if trace.met else NOT_MET)
@@ -217,11 +196,9 @@ def path_command(
 @o.command(
     "FILE", "C_range", *o.FIT,
     click.option("--certify", type=o.FiniteFloat(min=0, min_open=True, max=1), metavar="EPS",
-                 help="Prove that no C in the range, fitted or not, has a cross-validation error "
-                      "lower by more than EPS (0.01 is one percentage point)."),
+                 help="Prove that no C in the range has an error lower by more than EPS."),
     click.option("--values", type=o.SEVERAL, metavar="N",
-                 help="Number of values of C to fit; 20 by default, and with --certify, to begin "
-                      "with, one for each power of ten."),
+                 help="Values of C to fit first; by default 20, or for a proof powers of ten."),
     click.option("--folds", type=o.SEVERAL, default=5, show_default=True, help="Number of folds."),
     "max_fits",
     click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
@@ -266,10 +243,8 @@ def select_command(
         if plot is not None:
             search.curve.plot(plot)
     seconds = time.perf_counter() - began
-    text, met = (
-        training.summary_of_choice(search, certify, seconds),
-        certify is None or search.certified,
-    )
+    text = training.summary_of_choice(search, certify, seconds)
+    met = certify is None or search.certified
     tried = [facts(search.values[C], "C error scores") for C in sorted(search.values)]
     told = facts(search.best, "C error") | {"values": tried, "seconds": seconds}
     if certify is not None:
@@ -288,8 +263,7 @@ def select_command(
 @o.command(
     "FILE",
     click.option("--solvers", metavar="A,B,...",
-                 help="Names of the solvers; by default those of auto,dcd,ocas,sgd-m that minimise "
-                      "this objective."),
+                 help="By default those of auto,dcd,ocas,sgd-m that minimise this objective."),
     click.option("--positive", metavar="LABEL",
                  help="The class against all others, if FILE has more than two."),
     "C", *o.PROBLEM, "max_time", *o.TRAINING_DATA,
@@ -310,20 +284,13 @@ def compare_command(
     import numpy as np
 
     from certsvm.cli import training
-    from certsvm.files.model import listing
     from certsvm.fitting.comparison import compare
 
     tol = training.settings_of(options, options.C).tol
     require_outputs([file], picture=plot)
     (X, y, weights), _ = load(file, options)
-    classes = np.unique(y)
     if positive is not None:
-        y = np.asarray(y == training.known_label(positive, classes, f"--positive {positive}"))
-    elif classes.size > 2:
-        names = listing(classes.tolist())
-        raise ValueError(
-            f"{name_of(file)} has {classes.size} classes ({names}): say --positive ONE"
-        )
+        y = y == training.known_label(positive, np.unique(y), f"--positive {positive}")
     with stoppable() as stop, training_progress(quiet=options.silent) as observer:
         result = compare(
             X, y, solvers=solvers and [name.strip() for name in solvers.split(",")],
