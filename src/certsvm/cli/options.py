@@ -1,4 +1,4 @@
-"""Options that several commands share: each is a field of ``Options``, with its default and help.
+"""The options of all commands: each is a field of ``Options``, with its default and help.
 
 A command names those that it takes, as in ``@command("C", *FIT)``, and gets them as one object.
 """
@@ -37,7 +37,7 @@ class FiniteFloat(click.FloatRange):
 
 # Types of options: also functions, whose errors click prints with the option's name.
 POSITIVE, NOT_NEGATIVE, COUNT = FiniteFloat(0, min_open=True), FiniteFloat(0), click.IntRange(1)
-SEVERAL, OUTPUT_FILE = click.IntRange(2), click.Path(dir_okay=False)
+SEVERAL = click.IntRange(2)
 _LIBLINEAR_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
 
 
@@ -84,7 +84,7 @@ _columns = functools.partial(
 # fmt: off
 @dataclass(frozen=True)
 class Options:
-    """What the shared options say; those that a command does not take have their defaults."""
+    """What the options say; those that a command does not take have their defaults."""
 
     # How to read a data file.
     zero_based: bool | None = _option("--zero-based/--one-based",
@@ -93,8 +93,7 @@ class Options:
     float32: bool = _flag("--float32", "Keep values in single precision.")
     label: str | None = _name("--label", "--labels", 'Column of labels; by default "label" or the '
                               "last. Of embeddings, also a file .npy of labels.")
-    embeddings: str | None = _name("--embeddings", "The tensor (.safetensors) or column of lists "
-                                   "(Parquet) of embeddings, if there are several.")
+    embeddings: str | None = _name("--embeddings", "Which tensor or column of lists holds them.")
     weight: str | None = _name("--weight", "Column of weights of a table.")
     header: bool | None = _option("--header/--no-header",
                                   "Whether CSV begins with a line of names, as by default.")
@@ -123,19 +122,29 @@ class Options:
     weights: tuple[str, ...] = _option("-w", "--class-weight", "Multiply the weights of a class "
                                        "(repeatable); balanced gives all classes the same total.",
                                        default=(), multiple=True, metavar="LABEL=W")
+    positive: str | None = _option("--positive", "The class against all others.", metavar="LABEL")
+    certify: float | None = _option("--certify", "Prove that no C in the range has an error lower "
+                                    "by more than EPS in cross-validation.", metavar="EPS",
+                                    type=FiniteFloat(min=0, min_open=True, max=1))
     # How.
     solver: str = _name("--solver", "auto, newton, dcd, ... (see compare).", default="auto")
+    solvers: str | None = _option("--solvers", "By default those of auto,dcd,ocas,sgd-m that "
+                                  "minimise this objective.", metavar="A,B,...")
     max_iter: int = _count("--max-iter", "Limit on passes, for each class and fit.", default=1000)
     max_time: float | None = _option("--max-time", "Limit for each class of each fit; for the "
                                      "whole `select`.", type=NOT_NEGATIVE, metavar="SECONDS")
     max_fits: int = _option("--max-fits", "Limit on values of C.", default=200, type=SEVERAL)
+    values: int | None = _option("--values", "Values of C to fit first; by default 20, or for a "
+                                 "proof powers of ten.", type=SEVERAL, metavar="N")
+    folds: int | None = _option("-v", "--folds", "Folds of cross-validation, by default 5. `train` "
+                                "then writes no model.", type=SEVERAL, metavar="N")
+    find_C: bool = _flag("-C", "--find-C", "Write no model, but print the C from 2^-10 to 2^10 of "
+                         "the best accuracy in cross-validation.")
     seed: int = _option("--seed", "Of orders, and folds.", default=0, type=click.IntRange(0))
     device: str | None = _option("--device", "Train there with PyTorch, all classes at once, on "
                                  "rows without zeros.", type=click.Choice(["cpu", "cuda"]))
     n_jobs: int | None = _count("--n-jobs", "Threads; by default one per processor.")
-    witness: bool | None = _option("--witness/--no-witness", "Write MODEL.witness, by which "
-                                   "`verify` recomputes L: up to four bytes for each row and "
-                                   "class. By default where it costs no pass, as of most streams.")
+    exact: bool = _flag("--exact", "Compute with integers of any length: slower, never undecided.")
     memory: int | None = _option("--memory", "Memory that this process may use, such as 500M: "
                                  "larger converted files are streamed from disk in each pass.",
                                  type=size, metavar="SIZE")
@@ -148,6 +157,24 @@ class Options:
                                   "scheduler, or on local:N processes.", metavar="ADDRESS")
     deadline: float = _option("--deadline", "A cluster that ends no task for so long is lost.",
                               default=60.0, type=POSITIVE, metavar="SECONDS")
+    # What to write.
+    out: str | None = _option("-o", "--output", "Where to write, instead of the default; of "
+                                 "`path` a folder.")
+    at: tuple[float, ...] = _option("--at", "Also write the model at this C, interpolated and "
+                                    "certified (repeatable).", default=(), multiple=True,
+                                    type=POSITIVE, metavar="C")
+    witness: bool | None = _option("--witness/--no-witness", "Write MODEL.witness, by which "
+                                   "`verify` recomputes L: up to four bytes for each row and "
+                                   "class. By default where it costs no pass, as of most streams.")
+    plot: str | None = _option("--plot", "Draw the result (png, svg, pdf).", metavar="PICTURE")
+    scores: bool = _flag("--scores", "Print scores, too: of the second class, or of each class.")
+    block_size: int | None = _option("--block-size", "Of blocks, two of which training holds in "
+                                     "memory; by default up to 16M.", type=size, metavar="SIZE")
+    keep_order: bool = _flag("--keep-order", "Do not shuffle, though training needs random order.")
+    standardize: bool = _flag("--standardize", "To deviation 1; if dense, also to mean 0.")
+    save: str | None = _option("-s", "--save", "Keep the numbers there.", metavar="SCALING")
+    restore: str | None = _option("-r", "--restore", "Scale as this file of --save says.",
+                                  metavar="SCALING", type=click.Path(exists=True, dir_okay=False))
     # What to print.
     as_json: bool = _flag("--json", "Put the result on standard output as JSON.")
     quiet: bool = _flag("-q", "--quiet", "Show no progress and no summary.")
@@ -211,22 +238,22 @@ DATA = (*_TEXT, "float32", *_EMBEDDINGS, "weight", "header", "separator")
 TRAINING_DATA = (*DATA, "categorical", "drop", "columns")
 PROBLEM = ("tol", "loss", "bias", "free_intercept", "max_iter", "seed")
 FIT = (*PROBLEM, "weights", "solver", "max_time", "n_jobs")
-STREAM = ("witness", "memory", "stream")
+STREAM = ("out", "witness", "memory", "stream")
 OUTPUT = ("as_json", "quiet")
 _ARGUMENTS = {
     "MODEL": click.argument("model", type=click.Path(True, dir_okay=False)),
     "FILE": click.argument("file", type=click.Path(True, dir_okay=False, allow_dash=True)),
-    "OUTPUT": click.argument("output", type=OUTPUT_FILE),
+    "OUTPUT": click.argument("output"),
 }
 
 
 def command(
     *parameters: str | Decorator, cls: type[click.Command] = click.Command, **defaults: Any
 ) -> Callable[[Command], click.Command]:
-    """Declare a command by its parameters, of which those that commands share are named.
+    """Declare a command by its parameters: names of options, and arguments.
 
-    The command gets the values of shared options as one ``Options``, first. The keywords are
-    defaults of shared options that are the command's own; they may be None.
+    The command gets the values of options as one ``Options``, first. The keywords are defaults of
+    options that are the command's own; they may be None.
     """
 
     def decorate(function: Command) -> click.Command:

@@ -190,8 +190,7 @@ def _on_cluster(file: str, options: Options, address: str) -> Iterator[Source]:
 
 
 def cross_validated(
-    source: Source, settings: Settings, Cs: Sequence[float], n_folds: int, options: Options,
-    **more: Any,
+    source: Source, settings: Settings, Cs: Sequence[float], options: Options, **more: Any
 ) -> CrossValidation:  # fmt: skip
     """The search over values of C; ``more`` are parameters of ``CrossValidation``.
 
@@ -199,7 +198,7 @@ def cross_validated(
     """
     if not isinstance(source, MemorySource):
         raise ValueError("cross-validation needs the rows in memory, and there is too little")
-    folds = stratified_folds(source, n_folds, settings.seed or 0)
+    folds = stratified_folds(source, options.folds or 5, settings.seed or 0)
     with live_lines(quiet=options.silent) as show:
         more["callback"] = lambda search: show("cross-validation", str(search))
         return CrossValidation(folds, settings, **more).run(Cs)

@@ -30,16 +30,10 @@ _USES = (
 
 
 @o.command(
-    "FILE", "OUTPUT", "memory",
-    click.option("--block-size", type=o.size, metavar="SIZE",
-                 help="Size of a block; training holds two in memory. By default up to 16M."),
-    click.option("--keep-order", is_flag=True,
-                 help="Do not shuffle the rows. Training needs a random order."),
-    "seed", *o.TRAINING_DATA, *o.OUTPUT, memory="1G",
+    "FILE", "OUTPUT", "memory", "block_size", "keep_order", "seed", *o.TRAINING_DATA, *o.OUTPUT,
+    memory="1G",
 )  # fmt: skip
-def convert_command(
-    options: o.Options, file: str, output: str, block_size: int | None, keep_order: bool
-) -> None:
+def convert_command(options: o.Options, file: str, output: str) -> None:
     """Convert FILE to OUTPUT, a file to train from in bounded memory.
 
     FILE is libsvm text ("-" is standard input), CSV, TSV or Parquet, of any size. OUTPUT is an
@@ -61,7 +55,7 @@ def convert_command(
     with live_lines(quiet=options.silent) as show:
         summary, notes = files.convert(
             source_of(file), output, memory=left_of(memory),
-            block_bytes=block_size or block_bytes_for(memory), shuffle=not keep_order,
+            block_bytes=options.block_size or block_bytes_for(memory), shuffle=not options.keep_order,
             seed=options.seed, report=lambda what, n: show("converting", f"{n:,} rows {what}"),
             dtype=options.dtype, **options.reading(kind),
         )  # fmt: skip
@@ -73,21 +67,8 @@ def convert_command(
     options.answer(told, text)
 
 
-@o.command(
-    "FILE", "OUTPUT",
-    click.option("--standardize", is_flag=True,
-                 help="To deviation 1; of a table without one-hot columns, also to mean 0."),
-    click.option("-s", "--save", "saved", metavar="SCALING", type=o.OUTPUT_FILE,
-                 help="Keep the numbers in this file."),
-    click.option("-r", "--restore", "restored", metavar="SCALING",
-                 type=click.Path(exists=True, dir_okay=False),
-                 help="Scale as this file says, which --save wrote."),
-    *o.TRAINING_DATA, "quiet",
-)  # fmt: skip
-def scale_command(
-    options: o.Options, file: str, output: str, standardize: bool, saved: str | None,
-    restored: str | None,
-) -> None:  # fmt: skip
+@o.command("FILE", "OUTPUT", "standardize", "save", "restore", *o.TRAINING_DATA, "quiet")
+def scale_command(options: o.Options, file: str, output: str) -> None:
     """Scale the columns of FILE, which training takes fewer passes for, and write them to OUTPUT.
 
     Each column is divided by its largest absolute value, so that it is in [-1, 1] and zeros stay
@@ -102,12 +83,12 @@ def scale_command(
     """  # noqa: D301
     from certsvm.files.scaling import Scaling, save_table
 
-    restoring = ("standardize", "saved", "drop", "columns", "categorical")
-    o.check_together({"restored": restoring}, {})
-    kind = kind_of(file)
+    restoring = ("standardize", "save", "drop", "columns", "categorical")
+    o.check_together({"restore": restoring}, {})
+    kind, restored = kind_of(file), options.restore
     if kind in ("blocks", "embeddings"):
         raise ValueError(f"{file} is not libsvm text or a table: scale the data it was made from")
-    require_outputs([file, restored], **{"scaled file": output}, scaling=saved)
+    require_outputs([file, restored], **{"scaled file": output}, scaling=options.save)
     known = None if restored is None else Scaling.load(restored)
     more: dict[str, Any] = {}
     if known is not None:
@@ -120,14 +101,14 @@ def scale_command(
             options = replace(options, zero_based=known.origin.get("zero_based") is True)
     rows, facts = load(file, options, **more)
     names, origin = facts.get("feature_names"), facts["origin"]
-    scaling = known or Scaling.of(rows.X, names, origin, standardize=standardize)
+    scaling = known or Scaling.of(rows.X, names, origin, standardize=options.standardize)
     rows = rows._replace(X=scaling.apply(rows.X))
     if names is None:
         files.save_libsvm(output, rows.X, rows.y, zero_based=origin["zero_based"])
     else:
         save_table(output, rows, names, label=origin.get("label"), weight=options.weight)
-    if saved is not None:
-        scaling.save(saved)
+    if options.save is not None:
+        scaling.save(options.save)
     if not options.quiet:
         click.echo(f"{output}: {len(rows.y):,} rows, {scaling.factor.size:,} columns scaled")
 

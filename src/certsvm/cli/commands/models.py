@@ -35,15 +35,8 @@ _MEANINGS = {
 }
 
 
-@o.command(
-    "MODEL", "FILE",
-    click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
-                 help="File for the labels; standard output by default."),
-    click.option("--scores", is_flag=True,
-                 help="Print scores, too: of the second class, or one for each class."),
-    *o.DATA, "quiet",
-)  # fmt: skip
-def predict_command(options: o.Options, model: str, file: str, output: str, scores: bool) -> None:
+@o.command("MODEL", "FILE", "out", "scores", *o.DATA, "quiet")
+def predict_command(options: o.Options, model: str, file: str) -> None:
     """Predict a label for each row of FILE ("-" is standard input).
 
     MODEL was written by `certsvm train` or by liblinear. libsvm text must have labels; write 0 if
@@ -57,15 +50,15 @@ def predict_command(options: o.Options, model: str, file: str, output: str, scor
     zcat new.gz | certsvm predict a9a.model - --scores
     """  # noqa: D301
     trained = f.load_model(model)
-    f.require_outputs([model, file], predictions=output)
+    f.require_outputs([model, file], predictions=options.out)
     rows, right, labelled = f.ModelRows(trained, file, options), 0, True
-    with _opened(output) as out:
+    with _opened(options.out) as out:
         for X, y, _ in rows:
             values = trained.decision_function(X)
             predicted = trained.labels_of(values)
             columns = values.reshape(len(y), -1)
             for label, row in zip(predicted.tolist(), columns.tolist(), strict=True):
-                out.write(" ".join([tidy(label), *map(repr, row if scores else ())]) + "\n")
+                out.write(" ".join([tidy(label), *map(repr, row if options.scores else ())]) + "\n")
             labelled = labelled and not (y == "").any()
             # Labels of different types are never equal.
             same: Any = predicted == y
@@ -76,10 +69,10 @@ def predict_command(options: o.Options, model: str, file: str, output: str, scor
         say(f"accuracy {right / rows.n_rows:.4%} ({right} of {rows.n_rows}){where}")
 
 
-def _opened(output: str) -> Any:
+def _opened(output: str | None) -> Any:
     from certsvm.files.atomic import atomic_write
 
-    if output == "-":
+    if output in (None, "-"):
         return contextlib.nullcontext(sys.stdout)
     if os.path.exists(output) and not os.path.isfile(output):
         # A device or a pipe.
@@ -169,10 +162,9 @@ def _evaluated(model: files.Model, file: str, options: o.Options) -> tuple[f.Mod
 
 @o.command(
     "MODEL", click.argument("file", type=click.Path(exists=True, dir_okay=False), required=False),
-    click.option("-o", "--output", metavar="PAGE", help="The page; MODEL.html by default."),
-    *o.DATA, "ignore",
+    "out", *o.DATA, "ignore",
 )  # fmt: skip
-def report_command(options: o.Options, model: str, file: str | None, output: str | None) -> None:
+def report_command(options: o.Options, model: str, file: str | None) -> None:
     """Write a page about MODEL, to be opened in a browser: what is proved, and what it says.
 
     The page needs nothing else, and fetches nothing. With FILE, it also has the accuracy of the
@@ -186,7 +178,7 @@ def report_command(options: o.Options, model: str, file: str | None, output: str
     """  # noqa: D301
     from certsvm.report import fit_parts, fit_report, write_page
 
-    page = output or f"{model}.html"
+    page = options.out or f"{model}.html"
     f.require_outputs([model, file], page=page)
     trained, evaluation = f.load_model(model), None
     if file is not None:
@@ -203,13 +195,8 @@ def report_command(options: o.Options, model: str, file: str | None, output: str
     click.echo(page)
 
 
-@o.command(
-    "MODEL", "FILE",
-    click.option("--exact", is_flag=True,
-                 help="Compute with integers of any length: slower, and nothing is undecided."),
-    *o.DATA, "ignore", "as_json",
-)  # fmt: skip
-def verify_command(options: o.Options, model: str, file: str, exact: bool) -> None:
+@o.command("MODEL", "FILE", "exact", *o.DATA, "ignore", "as_json")
+def verify_command(options: o.Options, model: str, file: str) -> None:
     """Recompute MODEL's certificate from FILE, the data it was trained on.
 
     J is recomputed from the weights by other code than in training, with bounds on its own rounding
@@ -229,7 +216,7 @@ def verify_command(options: o.Options, model: str, file: str, exact: bool) -> No
 
     trained = f.load_model(model, with_witness=True)
     rows = f.ModelRows(trained, file, options, complete=True, exact=True)
-    report = verify_model(trained, rows, exact=exact)
+    report = verify_model(trained, rows, exact=options.exact)
     problem = f.problem_of(trained)
     told = facts(report, "verdict ok dual_verified same_data")
     told |= {"problem": problem, "data": rows.as_json(), "problems": [*map(_as_json, report)]}
@@ -252,12 +239,9 @@ def _as_json(verification: Any) -> dict[str, Any]:
 
 
 @o.command(
-    "MODEL", "FILE", "C", "loss", "bias",
-    click.option("-R", "--free-intercept", "free", is_flag=True,
-                 help="Leave the intercept out of the penalty, also if the model does not."),
-    "tol", "max_iter", "seed", *o.DATA, "ignore", "as_json", C=None, loss=None, max_iter=100,
-)  # fmt: skip
-def bound_command(options: o.Options, model: str, file: str, free: bool) -> None:
+    "MODEL", "FILE", "C", *o.PROBLEM, *o.DATA, "ignore", "as_json", C=None, loss=None, max_iter=100
+)
+def bound_command(options: o.Options, model: str, file: str) -> None:
     """Prove how close to the optimum MODEL is on FILE, the data it was trained on.
 
     MODEL needs no certificate: it may come from liblinear (`certsvm import`). The weights stay as
@@ -279,7 +263,7 @@ def bound_command(options: o.Options, model: str, file: str, free: bool) -> None
     X, y, weights = joined(list(rows))
     proved = bound(
         trained, X, y, intercept_scaling=options.bias if options.bias > 0.0 else None,
-        penalize_intercept=False if free else None, sample_weight=weights,
+        penalize_intercept=False if options.free_intercept else None, sample_weight=weights,
         tol=DEFAULT_TOL if options.tol is None else options.tol, random_state=options.seed,
         **facts(options, "C loss max_iter"),
     )  # fmt: skip

@@ -19,9 +19,9 @@ from certsvm.cli.progress import live_lines, seconds_compiled, training_progress
 
 # What writes or streams does not go with cross-validation, nor with a cluster.
 _HERE = ("memory", "stream", "witness", "device")
-_NO_MODEL = ("model", "output", "checkpoint", "cluster", *_HERE)
+_NO_MODEL = ("model", "out", "checkpoint", "cluster", *_HERE)
 _EXCLUDED = {
-    "folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE), "model": ("output",),
+    "folds": _NO_MODEL, "find_C": _NO_MODEL, "cluster": ("n_jobs", *_HERE), "model": ("out",),
     "device": ("checkpoint", "memory", "stream", "witness", "n_jobs"),
 }  # fmt: skip
 _NEEDED = {"checkpoint_every": "checkpoint", "deadline": "cluster"}
@@ -41,21 +41,11 @@ class TrainCommand(click.Command):
 
 @o.command(
     click.argument("file", type=click.Path(exists=True, allow_dash=True)),
-    click.argument("model", type=o.OUTPUT_FILE, required=False),
-    click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
-                 help="File for the model; by default FILE.model in this folder."),
-    "C", *o.FIT,
-    click.option("-v", "--folds", type=o.SEVERAL, metavar="N",
-                 help="Write no model, but print the accuracy of cross-validation with N folds."),
-    click.option("-C", "--find-C", "find_C", is_flag=True,
-                 help="Write no model, but print the C from 2^-10 to 2^10 of the best accuracy."),
-    *o.STREAM, "checkpoint", "checkpoint_every", "cluster", "deadline",
-    "device", *o.TRAINING_DATA, *o.OUTPUT, cls=TrainCommand,
+    click.argument("model", required=False),
+    "C", *o.FIT, "folds", "find_C", *o.STREAM, "checkpoint", "checkpoint_every", "cluster",
+    "deadline", "device", *o.TRAINING_DATA, *o.OUTPUT, cls=TrainCommand,
 )  # fmt: skip
-def train_command(
-    options: o.Options, file: str, model: str | None, output: str | None, folds: int | None,
-    find_C: bool,
-) -> None:  # fmt: skip
+def train_command(options: o.Options, file: str, model: str | None) -> None:
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
 
     FILE is libsvm text (plain, gz, bz2, xz, zst; "-" is standard input), CSV, TSV, Parquet, a file
@@ -83,7 +73,7 @@ def train_command(
     began = time.perf_counter()
     o.check_together(_EXCLUDED, _NEEDED)
     settings = training.settings_of(options, options.C)
-    validating, output = folds is not None or find_C, output or model
+    validating, output = options.folds is not None or options.find_C, options.out or model
     if not validating and output is None:
         if file == "-":
             raise click.UsageError("from standard input, say where the model goes: -o MODEL")
@@ -99,12 +89,12 @@ def train_command(
         read_seconds = time.perf_counter() - began - seconds_compiled()
         if validating:
             # Answer what liblinear prints.
-            Cs = [2.0**k for k in range(-10, 11)] if find_C else [options.C]
-            search = training.cross_validated(source, settings, Cs, folds or 5, options)
+            Cs = [2.0**k for k in range(-10, 11)] if options.find_C else [options.C]
+            search = training.cross_validated(source, settings, Cs, options)
             C, accuracy = search.best.C, 1.0 - search.best.error
-            what = f"Best C = {C:g}  CV accuracy" if find_C else "Cross Validation Accuracy"
+            what = f"Best C = {C:g}  CV accuracy" if options.find_C else "Cross Validation Accuracy"
             values = [facts(search.values[C], "C error") for C in sorted(search.values)]
-            answer = {"C": C, "accuracy": accuracy, "folds": folds or 5, "values": values}
+            answer = {"C": C, "accuracy": accuracy, "folds": options.folds or 5, "values": values}
             options.answer(answer, f"{what} = {100 * accuracy:g}%")
         with training_progress(n_classes=len(source.labels), quiet=options.silent) as observer:
             settings = replace(settings, observers=[observer])
@@ -124,16 +114,10 @@ def train_command(
 
 
 @o.command(
-    "FILE", "C_range", *o.FIT,
-    click.option("-o", "--output", metavar="FOLDER", type=click.Path(file_okay=False),
-                 help="Folder for the models at the fitted values: C=0.1.model, ..."),
-    click.option("--at", "asked", multiple=True, type=o.POSITIVE, metavar="C",
-                 help="Also write the model at this C, interpolated and certified (repeatable)."),
-    "max_fits", *o.STREAM, *o.TRAINING_DATA, *o.OUTPUT, tol=COARSE_TOL,
+    "FILE", "C_range", *o.FIT, "at", "max_fits", *o.STREAM, *o.TRAINING_DATA, *o.OUTPUT,
+    tol=COARSE_TOL,
 )  # fmt: skip
-def path_command(
-    options: o.Options, file: str, output: str | None, asked: tuple[float, ...]
-) -> None:
+def path_command(options: o.Options, file: str) -> None:
     """Train on FILE for every C in a range, and prove how close to the optimum each model is.
 
     As few values of C are fitted as it takes. Between two of them the model is interpolated, and
@@ -150,10 +134,10 @@ def path_command(
     from certsvm.fitting.fit_model import model_of, witnessed
     from certsvm.fitting.path import trace_path
 
-    o.check_together({}, {"asked": "output", "witness": "output"})
-    low, high = options.C_range
+    o.check_together({}, {"at": "out", "witness": "out"})
+    (low, high), output = options.C_range, options.out
     settings = training.settings_of(options, low, keep_alpha=bool(options.witness))
-    if outside := [C for C in asked if not low <= C <= high]:
+    if outside := [C for C in options.at if not low <= C <= high]:
         raise click.UsageError(f"--at {outside[0]} is outside the range")
     if output is not None:
         os.makedirs(output, exist_ok=True)
@@ -171,7 +155,7 @@ def path_command(
                 ),
             )  # fmt: skip
         stop_before_first([result for knot in trace.knots for result in knot.results])
-        fitted = {C for C in asked if trace.Cs[0] <= C <= trace.Cs[-1]}
+        fitted = {C for C in options.at if trace.Cs[0] <= C <= trace.Cs[-1]}
         for C in sorted({*trace.Cs, *fitted}) if output is not None else ():
             results, at_C = trace.at(C, source), settings.at(C)
             if options.witness:
@@ -194,23 +178,10 @@ def path_command(
 
 
 @o.command(
-    "FILE", "C_range", *o.FIT,
-    click.option("--certify", type=o.FiniteFloat(min=0, min_open=True, max=1), metavar="EPS",
-                 help="Prove that no C in the range has an error lower by more than EPS."),
-    click.option("--values", type=o.SEVERAL, metavar="N",
-                 help="Values of C to fit first; by default 20, or for a proof powers of ten."),
-    click.option("--folds", type=o.SEVERAL, default=5, show_default=True, help="Number of folds."),
-    "max_fits",
-    click.option("-o", "--output", metavar="MODEL", type=o.OUTPUT_FILE,
-                 help="Train on all rows with the chosen C, and write the model there."),
-    click.option("--plot", metavar="PICTURE", type=o.OUTPUT_FILE,
-                 help="Draw the error against C, with what is proved (png, svg or pdf)."),
+    "FILE", "C_range", *o.FIT, "certify", "values", "folds", "max_fits", "out", "plot",
     *o.TRAINING_DATA, *o.OUTPUT, max_fits=None,
 )  # fmt: skip
-def select_command(
-    options: o.Options, file: str, certify: float | None, values: int | None, folds: int,
-    output: str | None, plot: str | None,
-) -> None:  # fmt: skip
+def select_command(options: o.Options, file: str) -> None:
     """Choose C for FILE by cross-validation, if asked to with a proof over a whole range.
 
     \b
@@ -226,13 +197,14 @@ def select_command(
 
     o.check_together({"certify": ["free_intercept"]}, {"max_fits": "certify"})
     settings = training.settings_of(options, options.C_range[0])
-    require_outputs([file], model=output, picture=plot)
+    output, certify = options.out, options.certify
+    require_outputs([file], model=output, picture=options.plot)
     began, fitted = time.perf_counter(), None
     with training.opened_source(file, options, settings) as (source, settings):
+        Cs = values_in(options.C_range, options.values, certify=certify is not None)
         search = training.cross_validated(
-            source, settings, values_in(options.C_range, values, certify=certify is not None),
-            folds, options, certify=certify, max_fits=options.max_fits,
-        )  # fmt: skip
+            source, settings, Cs, options, certify=certify, max_fits=options.max_fits
+        )
         if output is not None:
             # A signal ended the search; the model takes another one.
             assert settings.stop is not None
@@ -240,8 +212,8 @@ def select_command(
             fitted = fit_model(source, replace(settings.at(search.best.C), max_time=None))
             stop_before_first(fitted.results)
             fitted.model.save(output)
-        if plot is not None:
-            search.curve.plot(plot)
+        if options.plot is not None:
+            search.curve.plot(options.plot)
     seconds = time.perf_counter() - began
     text = training.summary_of_choice(search, certify, seconds)
     met = certify is None or search.certified
@@ -261,18 +233,10 @@ def select_command(
 
 
 @o.command(
-    "FILE",
-    click.option("--solvers", metavar="A,B,...",
-                 help="By default those of auto,dcd,ocas,sgd-m that minimise this objective."),
-    click.option("--positive", metavar="LABEL",
-                 help="The class against all others, if FILE has more than two."),
-    "C", *o.PROBLEM, "max_time", *o.TRAINING_DATA,
-    click.option("--plot", type=o.OUTPUT_FILE, metavar="PNG", help="Plot accuracy against time."),
+    "FILE", "solvers", "positive", "C", *o.PROBLEM, "max_time", *o.TRAINING_DATA, "plot",
     *o.OUTPUT, max_time=60.0,
 )  # fmt: skip
-def compare_command(
-    options: o.Options, file: str, solvers: str | None, positive: str | None, plot: str | None
-) -> None:
+def compare_command(options: o.Options, file: str) -> None:
     """Run several solvers on FILE, with two classes, or with one against all others.
 
     Prints a table. All accuracies are relative to the best lower bound of all solvers.
@@ -287,18 +251,18 @@ def compare_command(
     from certsvm.fitting.comparison import compare
 
     tol = training.settings_of(options, options.C).tol
-    require_outputs([file], picture=plot)
+    require_outputs([file], picture=options.plot)
     (X, y, weights), _ = load(file, options)
-    if positive is not None:
-        y = y == training.known_label(positive, np.unique(y), f"--positive {positive}")
+    if options.positive is not None:
+        y = y == training.known_label(options.positive, np.unique(y), "--positive")
     with stoppable() as stop, training_progress(quiet=options.silent) as observer:
         result = compare(
-            X, y, solvers=solvers and [name.strip() for name in solvers.split(",")],
+            X, y, solvers=options.solvers and options.solvers.replace(" ", "").split(","),
             fit_intercept=options.bias > 0, intercept_scaling=options.intercept_scaling or 1.0,
             penalize_intercept=not options.free_intercept, sample_weight=weights,
             random_state=options.seed, observers=[observer], stop=stop, tol=tol,
             **facts(options, "C loss max_iter max_time"),
         )  # fmt: skip
-        if plot is not None:
-            result.plot(plot)
+        if options.plot is not None:
+            result.plot(options.plot)
     options.answer(facts(result, "table dual primal"), result)
