@@ -289,7 +289,7 @@ def test_embeddings_that_are_refused(embedded: Path) -> None:
         (("train", "X.safetensors", "--device", "cpu", "--witness"), "does not go with"),
         (("train", "X.npy", "--labels", "y.npy", "--memory", "200M"), "fit_stream in Python"),
         (("train", "m"), "m is a model, and rows are needed here"),
-        (("convert", "X.npy", "out"), "holds embeddings"),
+        (("convert", "X.npy", "out"), "not libsvm text or a table"),
         (("scale", "X.npy", "out"), "not libsvm text or a table"),
     ]:
         ran = run(*words, cwd=embedded)

@@ -24,9 +24,6 @@ def data() -> tuple[Any, Any]:
     return scaled, np.where(y == 1, "benign", "<img src=x>malignant")
 
 
-ENDS = ("lowest", "highest")
-
-
 def text_of(driver: Any, selector: str) -> str:
     from selenium.webdriver.common.by import By
 
@@ -136,10 +133,7 @@ def test_a_choice(data: tuple[Any, Any], tmp_path: Path) -> None:
     clf = LinearSVCCV(C_range=(0.01, 0.1), certify=0.02, random_state=0).fit(X, y)
     clf.report(page, X, y)
     with opened(page) as driver:
-        move(driver, 0)
-        ends = [text_of(driver, f"output[data-column='{end} error']") for end in ENDS]
-        low, high = (float(text.split()[0]) for text in ends)
-        assert low <= high
+        assert "has an error below" in text_of(driver, ".verdict")
         assert "The model of all rows" in text_of(driver, "body")
 
 

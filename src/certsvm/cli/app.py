@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import warnings
 from importlib import import_module
@@ -62,6 +63,14 @@ class Commands(click.Group):
         """The list in --help, which imports no command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Turn weights of classes as in liblinear, ``-w1 5``, into ``-w 1=5``."""
+        rest, translated = iter(args), []
+        for word in rest:
+            weight = re.fullmatch(r"-w(-?[0-9.]+)", word)
+            translated += ["-w", f"{weight[1]}={next(rest, '')}"] if weight else [word]
+        return super().parse_args(ctx, translated)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; foreseeable errors become a message and an exit code."""

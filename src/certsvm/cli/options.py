@@ -247,9 +247,7 @@ _ARGUMENTS = {
 }
 
 
-def command(
-    *parameters: str | Decorator, cls: type[click.Command] = click.Command, **defaults: Any
-) -> Callable[[Command], click.Command]:
+def command(*parameters: str | Decorator, **defaults: Any) -> Callable[[Command], click.Command]:
     """Declare a command by its parameters: names of options, and arguments.
 
     The command gets the values of options as one ``Options``, first. The keywords are defaults of
@@ -270,7 +268,7 @@ def command(
             if isinstance(parameter, str):
                 parameter = _ARGUMENTS.get(parameter) or _shared(parameter, defaults)
             made = parameter(made)
-        return click.command(cls=cls)(made)
+        return click.command()(made)
 
     return decorate
 

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_LINES = 5.0
 
-UNKEPT = (
-    "there is no folder for compiled kernels that can be written to: set NUMBA_CACHE_DIR to one "
-    "(`certsvm compile` fills it)"
-)
+UNKEPT = "no folder for compiled kernels can be written to: set NUMBA_CACHE_DIR to one"
 
 
 @contextmanager

@@ -19,13 +19,7 @@ import click
 from numpy.typing import NDArray
 
 from certsvm import files
-from certsvm.certificates.certificate import (
-    COARSE_TOL,
-    DEFAULT_TOL,
-    percent,
-    percentage_points,
-    tidy,
-)
+from certsvm.certificates import certificate as claims
 from certsvm.cli import stoppable
 from certsvm.cli.files import certified, kind_of, load, problem_of
 from certsvm.cli.options import Options
@@ -69,7 +63,7 @@ def settings_of(options: Options, C: float, **more: Any) -> Settings:
         raise click.UsageError("--range: the first must be less than the second")
     return Settings(
         Objective(C, loss_named(options.loss), not options.free_intercept),
-        tol=DEFAULT_TOL if options.tol is None else options.tol, solver=options.solver,
+        tol=claims.DEFAULT_TOL if options.tol is None else options.tol, solver=options.solver,
         max_iter=options.max_iter, max_time=options.max_time, seed=options.seed,
         n_jobs=options.n_jobs or available_processors(), checkpoint=options.checkpoint,
         checkpoint_every=options.checkpoint_every, **more,
@@ -104,7 +98,7 @@ def opened_source(
                 vars(source).update(facts)
         source.set_class_weight(_class_weights(options.weights, source.classes))
         if options.tol is None and not isinstance(source, MemorySource):
-            settings = replace(settings, tol=COARSE_TOL)
+            settings = replace(settings, tol=claims.COARSE_TOL)
         yield source, replace(settings, stop=stack.enter_context(stoppable()))
 
 
@@ -125,6 +119,7 @@ def _must_stream(file: str, options: Options) -> bool:
 
 
 def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
+    """The rows of a converted file; raises if training from them needs more than the memory."""
     options.reading("blocks")
     with live_lines(quiet=options.silent) as show:
         stream = BlockStream(
@@ -132,34 +127,28 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
             on_block=lambda n: show("looking through the data", f"{n:,} rows read"),
         )  # fmt: skip
     source = StreamSource(stream)
-    if options.memory is not None:
-        needed = _needed_to_train(source, settings, witness=bool(options.witness))
-        if needed > options.memory:
-            raise ValueError(
-                f"{options.memory / 1e6:.0f} MB of memory are not enough to train from this file, "
-                f"which takes about {needed / 1e6:.0f} MB: make smaller blocks (certsvm convert "
-                "--block-size) or, with many columns, use --solver block-dcd"
-            )
-        # The rest is for a cache of rows.
-        stream.cache_bytes = options.memory - needed
-    return source
-
-
-def _needed_to_train(source: StreamSource, settings: Settings, *, witness: bool) -> int:
-    """The bytes that training from blocks needs, without a cache of rows."""
-    stream, d = source.stream, source.dimension
-    solver = source.solver(settings.solver, settings.objective)
+    if options.memory is None:
+        return source
+    d, solver = source.dimension, source.solver(settings.solver, settings.objective)
     needed = _WITHOUT_DATA + BLOCKS_AT_ONCE * stream.largest_block
     needed += 8 * d * (solver.n_vectors + len(source.labels))
+    per_row = _PER_ROW_OF_WITNESS
     if isinstance(solver, Newton | SmoothedNewton):
         # The matrices of the threads, their sum, and its factor. Blocks are of about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
         n_stored = n_rows * stream.n_stored // stream.n_rows
         needed += 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
         per_row = _PER_CODE * len(source.labels)
-    else:
-        per_row = _PER_ROW_OF_WITNESS
-    return needed + witness * per_row * stream.n_rows
+    needed += bool(options.witness) * per_row * stream.n_rows
+    if needed > options.memory:
+        raise ValueError(
+            f"{options.memory / 1e6:.0f} MB of memory are not enough to train from this file, "
+            f"which takes about {needed / 1e6:.0f} MB: make smaller blocks (certsvm convert "
+            "--block-size) or, with many columns, use --solver block-dcd"
+        )
+    # The rest is for a cache of rows.
+    stream.cache_bytes = options.memory - needed
+    return source
 
 
 @contextmanager
@@ -222,10 +211,10 @@ def _class_weights(texts: Sequence[str], classes: NDArray[Any]) -> ClassWeight:
 
 def known_label(name: str, classes: NDArray[Any], option: str) -> Any:
     """The class that is written so; raises if there is none."""
-    known = {tidy(label): label for label in classes.tolist()}
+    known = {claims.tidy(label): label for label in classes.tolist()}
     if classes.dtype.kind in "fiub":
         with contextlib.suppress(ValueError):
-            name = tidy(float(name))
+            name = claims.tidy(float(name))
     if name not in known:
         raise ValueError(f"{option}: there is no class {name}; there are {listing(sorted(known))}")
     return known[name]
@@ -240,7 +229,7 @@ def summary_of_fit(fitted: Fit, told: dict[str, Any]) -> str:
         lines.append(f"{met} of {len(shown)} classes proved; the worst:")
         shown = [max(shown, key=lambda found: found[0][1].proved_gap)]
     for (label, certificate), result in shown:
-        prefix = f"class {tidy(label)}: " if model.n_problems > 1 else ""
+        prefix = f"class {claims.tidy(label)}: " if model.n_problems > 1 else ""
         lines.append(f"{prefix}{certificate}")
         if not certificate.met:
             passes = shown_passes(result.passes)
@@ -255,28 +244,27 @@ def summary_of_fit(fitted: Fit, told: dict[str, Any]) -> str:
 def summary_of_path(trace: Trace) -> str:
     """What is printed after tracing a path."""
     lines = [f"{'C':>12}  {'primal':>12}  {'dual':>12}  {'gap':>10}  gap up to the next C"]
-    for knot, between in zip(trace.knots, [*map(percent, trace.gaps), ""], strict=True):
+    for knot, between in zip(trace.knots, [*map(claims.percent, trace.gaps), ""], strict=True):
         worst = max((r.certificate for r in knot.results), key=lambda c: c.proved_gap)
         numbers = f"{knot.C:12.6g}  {worst.primal:12.6g}  {worst.dual:12.6g}"
-        lines.append(f"{numbers}  {percent(worst.proved_gap):>10}  {between}")
+        lines.append(f"{numbers}  {claims.percent(worst.proved_gap):>10}  {between}")
     (low, high), end = trace.C_range, trace.proved_up_to
     every = f"every C from {low:g} to {high:g}"
-    proved = f"{every} has a model within {percent(trace.worst_gap)} of its optimum, proved"
+    proved = f"{every} has a model within {claims.percent(trace.worst_gap)} of its optimum, proved"
     if not trace.met:
         less = f"nor at C = {low:g}" if end < low else f"but up to C = {end:g}"
-        proved = f"{percent(trace.tol)} is not proved for {every}, {less}"
+        proved = f"{claims.percent(trace.tol)} is not proved for {every}, {less}"
     return "\n".join([*lines, proved])
 
 
 def summary_of_choice(search: CrossValidation, certify: float | None, seconds: float) -> str:
     """What is printed after a search for C."""
     best, lines = search.best, [f"{'C':>12}  error of cross-validation"]
-    for C in sorted(search.values):
-        chosen = "  *" if best.C == C else ""
-        lines.append(f"{C:12.6g}  {100 * search.values[C].error:.7g}%{chosen}")
+    for C, value in sorted(search.values.items()):
+        lines.append(f"{C:12.6g}  {100 * value.error:.7g}%{'  *' if best.C == C else ''}")
     lines.append(f"C = {best.C:g}, error {100 * best.error:.7g}%; {seconds:.1f} s")
     if certify is not None:
-        points = percentage_points(certify)
+        points = claims.percentage_points(certify)
         verdict = f": C is within {points} of the best, proved"
         if not search.certified:
             verdict = f", proved; {points} are not proved: {search.reason}"

@@ -1,7 +1,7 @@
 """Reports of fits, paths and choices of C: one HTML page that contains all it needs.
 
-A fit is told with what is proved, how training went, and what the model says. On pages over a range
-of C, a slider goes through its values: charts show where it is, and figures and weights follow.
+A fit is told with what is proved, how training went, and what the model says. On the page of a
+path, a slider goes through the values of C: charts show where it is, figures and weights follow.
 """
 
 from __future__ import annotations
@@ -21,13 +21,7 @@ import numpy as np
 
 from certsvm import plots
 from certsvm._version import __version__
-from certsvm.certificates.certificate import (
-    Certificate,
-    percent,
-    percentage_points,
-    relative_gap,
-    tidy,
-)
+from certsvm.certificates import certificate as claims
 from certsvm.files.atomic import atomic_write
 from certsvm.files.model import Model
 from certsvm.markup import Html, element
@@ -64,7 +58,7 @@ def page(title: str, subtitle: str, **parts: object) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
-    environment.filters["percent"] = percent
+    environment.filters["percent"] = claims.percent
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return environment.get_template("page.html").render(
         title=title, subtitle=subtitle, version=__version__, now=now, **parts
@@ -121,7 +115,7 @@ class Evaluation(NamedTuple):
 def fit_report(fit: dict[str, Any]) -> str:
     """The page about what ``fit_parts`` returns, in HTML."""
     model: Model = fit["model"]
-    names = ", ".join(tidy(label) for label in model.classes[:6])
+    names = ", ".join(claims.tidy(label) for label in model.classes[:6])
     more = f" and {model.classes.size - 6} more" if model.classes.size > 6 else ""
     subtitle = f"{model.n_features:,} columns; classes {names}{more}"
     return page("Linear SVM: the fit and its proof", subtitle, fit=fit)
@@ -155,7 +149,7 @@ def fit_parts(
         them, a page about a file says that they are too large.
     """
     confusion = evaluation.confusion if evaluation else None
-    labels = [tidy(label) for label in model.classes.tolist()]
+    labels = [claims.tidy(label) for label in model.classes.tolist()]
     problems = labels[-model.n_problems :]
     gaps = [_gap_if_any(certificate) for certificate in model.certificates]
     worst = gaps.index(max(gaps)) if gaps else 0
@@ -177,7 +171,7 @@ def fit_parts(
     }  # fmt: skip
 
 
-def verdict(certificates: Sequence[Certificate], *, claimed: bool = False) -> tuple[bool, str]:
+def verdict(certificates: Sequence[claims.Certificate], claimed: bool = False) -> tuple[bool, str]:
     """Whether the target is met, and the certificate as a sentence; of several, the worst."""
     if not certificates:
         return False, "Nothing is proved about this model."
@@ -191,12 +185,12 @@ def verdict(certificates: Sequence[Certificate], *, claimed: bool = False) -> tu
     if claimed:
         proved = "This is claimed by the file; run the command below to prove it."
     target = f"Target of {(missed or [worst])[0].target * 100:.6g} %"
-    figure = element("strong", percent(worst.proved_gap))
+    figure = element("strong", claims.percent(worst.proved_gap))
     after = f"of the best possible value. {proved} {target} {'not met' if missed else 'met'}."
     return not missed, Html(f"{of} within {figure} {after}")
 
 
-def _gap_if_any(certificate: Certificate) -> float:
+def _gap_if_any(certificate: claims.Certificate) -> float:
     """The proved gap; infinite for a contradiction, whose gap is negative."""
     gap = certificate.proved_gap
     return gap if gap >= 0.0 else math.inf
@@ -219,7 +213,7 @@ def _charts(closing: Mapping[str, list[float]]) -> Any:
     """J and L against time, or against passes, and their gap."""
     label = "seconds" if "seconds" in closing else "passes"
     x, primal, dual = closing[label], closing["primal"], closing["dual"]
-    gaps = [relative_gap(J, L) for J, L in zip(primal, dual, strict=True)]
+    gaps = [claims.relative_gap(J, L) for J, L in zip(primal, dual, strict=True)]
     return plots.charts(
         bounds=partial(plots.draw_bounds, xlabel=label, x=x, primal=primal, dual=dual),
         gap=partial(plots.draw_gap, xlabel=label, x=x, gaps=gaps),
@@ -309,7 +303,7 @@ def path_report(
         "C": [f"{C:.4g}" for C in Cs],
         "J": [f"{v:.6g}" if math.isfinite(v) else "unknown" for v in primal],
         "L": [f"{v:.6g}" if math.isfinite(v) else "unknown" for v in dual],
-        "gap": [percent(g) if math.isfinite(g) else "not proved" for g in gaps],
+        "gap": [claims.percent(g) if math.isfinite(g) else "not proved" for g in gaps],
         "model": ["fitted" if C in fitted else "interpolated" for C in Cs],
     }
     if errors is not None:
@@ -321,6 +315,9 @@ def path_report(
     at_middle = [zip(w["names"], (v[middle] for v in w["values"]), strict=True) for w in weights]
     # The script orders them by their size where the slider is.
     rows = [list(itertools.islice(bars, _MOST_ON_PATH)) for bars in at_middle]
+    places = np.log(Cs) - math.log(Cs[0])
+    share = (places / (places[-1] or 1.0)).round(5).tolist()
+    data = {"Cs": Cs, "share": share, "shown": shown, "fitted": fitted, "weights": weights}
     parts = {
         "worst_gap": worst_gap, "tol": tol, "charts": plots.charts(**drawn),
         "weights": list(zip(labels, rows, strict=False)),
@@ -330,7 +327,7 @@ def path_report(
         "Linear SVMs for every C",
         f"{objective}; C from {Cs[0]:g} to {Cs[-1]:g}; {len(fitted)} fits",
         path=parts,
-        slider=_slider(Cs, shown, Cs.index(fitted[middle]), fitted, weights),
+        slider={"start": Cs.index(fitted[middle]), "data": data},
     )
 
 
@@ -346,19 +343,8 @@ def _largest(coefs: Any, names: Sequence[str]) -> dict[str, Any]:
     return {"names": [names[j] for j in top], "values": values}
 
 
-def _slider(
-    Cs: Sequence[float], shown: dict[str, list[str]], start: int,
-    fitted: Sequence[float] = (), weights: Sequence[dict[str, Any]] = (),
-) -> dict[str, Any]:  # fmt: skip
-    """A position for each C, what is shown there, and the weights at fits to interpolate."""
-    places = np.log(Cs) - math.log(Cs[0])
-    share = (places / (places[-1] or 1.0)).round(5).tolist()
-    data = {"Cs": Cs, "share": share, "shown": shown, "fitted": fitted, "weights": weights}
-    return {"start": start, "data": data}
-
-
 def choice_parts(curve: Any, certify: float | None, certified: bool) -> dict[str, Any]:
-    """What cross-validation found and proved: ``choice`` and ``slider`` of a page.
+    """What cross-validation found and proved: ``choice`` of a page.
 
     Parameters
     ----------
@@ -377,19 +363,7 @@ def choice_parts(curve: Any, certify: float | None, certified: bool) -> dict[str
     choice = {
         "curve": curve, "certified": certified,
         "error": float(curve.errors[int(np.searchsorted(curve.Cs, curve.C))]),
-        "within": None if certify is None else percentage_points(certify),
+        "within": None if certify is None else claims.percentage_points(certify),
         "charts": plots.charts(error=partial(plots.draw_curve, curve=curve)),
     }  # fmt: skip
-    parts: dict[str, Any] = {"choice": choice}
-    if curve.lower.size:
-        # A value of C inside each piece, and both ends.
-        middles = np.sqrt(curve.edges[:-1] * curve.edges[1:])
-        Cs = np.concatenate([curve.edges[:1], middles, curve.edges[-1:]])
-        nearest = int(np.argmin(np.abs(np.log(Cs / curve.C))))
-        shown = {"C": [f"{C:.4g}" for C in Cs.tolist()]}
-        # Rounded outwards: they are proved.
-        low, high = np.floor(1e4 * curve.lower), np.ceil(1e4 * curve.upper)
-        for name, bound in (("lowest error", low), ("highest error", high)):
-            shown[name] = [f"{v / 100:.2f} %" for v in (bound[0], *bound, bound[-1])]
-        parts["slider"] = _slider(Cs.tolist(), shown, nearest)
-    return parts
+    return {"choice": choice}

@@ -49,15 +49,14 @@ def convert_command(options: o.Options, file: str, output: str) -> None:
     o.check_together({"keep_order": ["seed"]}, {})
     kind, memory = kind_of(file), options.memory or 0
     if kind in ("blocks", "embeddings"):
-        what = "is an Arrow file already" if kind == "blocks" else "holds embeddings: train on it"
-        raise ValueError(f"{file} {what}")
+        raise ValueError(f"{file} is not libsvm text or a table: train on it as it is")
     require_outputs([file], converted_file=output)
     with live_lines(quiet=options.silent) as show:
         summary, notes = files.convert(
             source_of(file), output, memory=left_of(memory),
-            block_bytes=options.block_size or block_bytes_for(memory), shuffle=not options.keep_order,
-            seed=options.seed, report=lambda what, n: show("converting", f"{n:,} rows {what}"),
-            dtype=options.dtype, **options.reading(kind),
+            block_bytes=options.block_size or block_bytes_for(memory), seed=options.seed,
+            report=lambda what, n: show("converting", f"{n:,} rows {what}"), dtype=options.dtype,
+            shuffle=not options.keep_order, **options.reading(kind),
         )  # fmt: skip
     if not options.silent:
         tell(file, *notes)

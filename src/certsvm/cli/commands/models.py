@@ -60,9 +60,7 @@ def predict_command(options: o.Options, model: str, file: str) -> None:
             for label, row in zip(predicted.tolist(), columns.tolist(), strict=True):
                 out.write(" ".join([tidy(label), *map(repr, row if options.scores else ())]) + "\n")
             labelled = labelled and not (y == "").any()
-            # Labels of different types are never equal.
-            same: Any = predicted == y
-            right += int(same.sum()) if hasattr(same, "sum") else 0
+            right += int((predicted == y).sum())
         out.flush()
     if not options.quiet and labelled:
         where = f"; labels are in column {rows.labels_in}" if rows.labels_in else ""

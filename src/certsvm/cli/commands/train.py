@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -27,23 +26,11 @@ _EXCLUDED = {
 _NEEDED = {"checkpoint_every": "checkpoint", "deadline": "cluster"}
 
 
-class TrainCommand(click.Command):
-    """A command that accepts weights of classes as liblinear does."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Turn ``-w1 5`` into ``-w 1=5``."""
-        rest, translated = iter(args), []
-        for word in rest:
-            weight = re.fullmatch(r"-w(-?[0-9.]+)", word)
-            translated += ["-w", f"{weight[1]}={next(rest, '')}"] if weight else [word]
-        return super().parse_args(ctx, translated)
-
-
 @o.command(
     click.argument("file", type=click.Path(exists=True, allow_dash=True)),
     click.argument("model", required=False),
     "C", *o.FIT, "folds", "find_C", *o.STREAM, "checkpoint", "checkpoint_every", "cluster",
-    "deadline", "device", *o.TRAINING_DATA, *o.OUTPUT, cls=TrainCommand,
+    "deadline", "device", *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
 def train_command(options: o.Options, file: str, model: str | None) -> None:
     """Train a linear SVM on FILE, write it to MODEL, and prove how close to the optimum it is.
@@ -221,9 +208,8 @@ def select_command(options: o.Options, file: str) -> None:
     told = facts(search.best, "C error") | {"values": tried, "seconds": seconds}
     if certify is not None:
         curve = facts(search.curve, "edges lower upper").items()
-        told |= {"certify": certify, "error_bound": search.bound}
-        told |= facts(search, "certified reason")
-        told["curve"] = {name: array.tolist() for name, array in curve}
+        told |= facts(search, "certified reason") | {"certify": certify}
+        told |= {"error_bound": search.bound, "curve": {name: a.tolist() for name, a in curve}}
     if fitted is not None:
         met &= fitted.met
         certificates = certificates_as_json(fitted.model)
