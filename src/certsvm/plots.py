@@ -106,39 +106,28 @@ def plot(drawn: Sequence[Draw], path: str | Path | None = None) -> Any:
     return figure
 
 
-def plot_comparison(
-    histories: Mapping[str, Any], dual: float, target: float, path: str | Path | None = None
-) -> Any:
-    """Plot accuracy and proved gap of each solver against seconds and against passes.
+def comparison_charts(histories: Mapping[str, Any], dual: float, target: float) -> list[Draw]:
+    """Accuracy and proved gap of each solver against seconds, and against passes.
 
     Solid lines show J / L - 1 with ``dual``, the best L of all solvers, wherever J was computed.
     Dashed lines show the gap that the solver itself has proved so far. What is below the level of
     rounding, 2.2e-16, is drawn there.
     """
-    figure = new_figure(13, 4.5)
-    axes = figure.subplots(1, 2, sharey=True)
-    for i, (name, history) in enumerate(histories.items()):
-        how = {"color": _COLOURS[i % len(_COLOURS)]}
-        primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
-        gaps = np.maximum(history["relative_gap"], LEAST_GAP)
-        computed, proved = np.isfinite(history["primal"]), np.isfinite(gaps)
-        for column, axis in zip(("seconds", "passes"), axes, strict=True):
-            x = history[column]
+
+    def lines(axis: Any, column: str) -> None:
+        for i, (name, history) in enumerate(histories.items()):
+            x, how = history[column], {"color": _COLOURS[i % len(_COLOURS)]}
+            primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
+            gaps = np.maximum(history["relative_gap"], LEAST_GAP)
+            computed, proved = np.isfinite(history["primal"]), np.isfinite(gaps)
             if dual > 0:
                 accuracy = np.maximum(primal / dual - 1, LEAST_GAP)
                 _line(axis, x[computed], accuracy[computed], label=name, **how)
             _line(axis, x[proved], gaps[proved], linestyle="--", linewidth=0.8, **how)
-            axis.set(xscale="log", yscale="log", xlabel=column)
-    for axis in axes:
         axis.axhline(target, color="grey", linewidth=0.5)
-    axes[0].set_ylabel("relative distance to the optimum, at most")
-    figure.legend(
-        *axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize="small",
-        title="solid: accuracy\ndashed: proved",
-    )  # fmt: skip
-    if path is not None:
-        figure.savefig(path)
-    return figure
+        axis.set(xscale="log", yscale="log", xlabel=column, ylabel="accuracy (dashed: proved)")
+
+    return [partial(lines, column=column) for column in ("seconds", "passes")]
 
 
 def training_charts(histories: Mapping[str, Any]) -> list[Draw]:

@@ -100,11 +100,9 @@ def _require_address_space() -> None:
     """Raise if the libraries could not be loaded; OpenBLAS would try again for ever."""
     from certsvm.resources import limits_of_process
 
-    limits = limits_of_process()
-    for option, left in limits.items():
+    for option, left in limits_of_process().items():
         if left < (least := _LEAST_ADDRESS_SPACE[option]):
             raise MemoryError(f"ulimit {option} leaves less than {least / 1e6:.0f} MB of memory")
-    if limits:
         # OpenBLAS reserves address space for each of its threads, of which training uses one.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -21,7 +21,6 @@ from certsvm.certificates.certificate import COARSE_TOL, DEFAULT_TOL
 from certsvm.cli.progress import watch_compilation
 
 Command = Callable[..., Any]
-Decorator = Callable[[Command], Command]
 
 
 class FiniteFloat(click.FloatRange):
@@ -240,14 +239,16 @@ PROBLEM = ("tol", "loss", "bias", "free_intercept", "max_iter", "seed")
 FIT = (*PROBLEM, "weights", "solver", "max_time", "n_jobs")
 STREAM = ("out", "witness", "memory", "stream")
 OUTPUT = ("as_json", "quiet")
-_ARGUMENTS = {
-    "MODEL": click.argument("model", type=click.Path(True, dir_okay=False)),
-    "FILE": click.argument("file", type=click.Path(True, dir_okay=False, allow_dash=True)),
-    "OUTPUT": click.argument("output"),
+_ARGUMENTS: dict[str, click.Parameter] = {
+    "MODEL": click.Argument(["model"], type=click.Path(True, dir_okay=False)),
+    "FILE": click.Argument(["file"], type=click.Path(True, dir_okay=False, allow_dash=True)),
+    "OUTPUT": click.Argument(["output"]),
 }
 
 
-def command(*parameters: str | Decorator, **defaults: Any) -> Callable[[Command], click.Command]:
+def command(
+    *parameters: str | click.Parameter, **defaults: Any
+) -> Callable[[Command], click.Command]:
     """Declare a command by its parameters: names of options, and arguments.
 
     The command gets the values of options as one ``Options``, first. The keywords are defaults of
@@ -263,20 +264,17 @@ def command(*parameters: str | Decorator, **defaults: Any) -> Callable[[Command]
                 watch_compilation(quiet=options.silent)
             return function(options, **given)
 
-        made: Command = called
-        for parameter in reversed(parameters):
-            if isinstance(parameter, str):
-                parameter = _ARGUMENTS.get(parameter) or _shared(parameter, defaults)
-            made = parameter(made)
-        return click.command()(made)
+        known = _ARGUMENTS | {name: _shared(name, defaults) for name in _FIELDS}
+        made = [known[p] if isinstance(p, str) else p for p in parameters]
+        return click.command(params=made)(called)
 
     return decorate
 
 
-def _shared(name: str, defaults: Mapping[str, Any]) -> Decorator:
+def _shared(name: str, defaults: Mapping[str, Any]) -> click.Option:
     attributes = dict(_FIELDS[name])
     default = attributes["default"] = defaults.get(name, getattr(Options, name))
-    return click.option(*attributes.pop("names"), name, show_default=bool(default), **attributes)
+    return click.Option([*attributes.pop("names"), name], show_default=bool(default), **attributes)
 
 
 def check_together(excluded: Mapping[str, Sequence[str]], needed: Mapping[str, str]) -> None:

@@ -30,7 +30,6 @@ from certsvm.matrices import checked_csr, dense, exact_labels, refuse_broken
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
-from certsvm.training.history import History
 from certsvm.verification import optimum_intervals
 from certsvm.verification.evidence import Fingerprint
 from certsvm.verification.optimum_intervals import Array, OptimumIntervals, RowSizes
@@ -349,12 +348,9 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
                 if not are_tensors(X) and not hasattr(X, "dask"):
                     fingerprint = Fingerprint.of(X, y)
             evaluation = Evaluation(int(X.shape[0]), stability, confusion, fingerprint)
-        # There is none after partial_fit.
-        histories = getattr(self, "history_", None)
         return fit_parts(
             Model.from_estimator(self), _VERIFICATION, dual_kept=hasattr(self, "dual_coef_"),
             evaluation=evaluation,
-            histories=[histories] if isinstance(histories, History) else histories,
             n_rows=getattr(self, "n_samples_seen_", None),
         )  # fmt: skip
 

@@ -86,9 +86,9 @@ class Comparison:
         figure : matplotlib.figure.Figure
             To be shown or changed.
         """
-        from certsvm.plots import plot_comparison
+        from certsvm.plots import comparison_charts, plot
 
-        return plot_comparison(self.histories, self.dual, self.target, path)
+        return plot(comparison_charts(self.histories, self.dual, self.target), path)
 
     def _cells(self) -> list[list[str]]:
         """The table as text, with its header."""

@@ -23,9 +23,8 @@ from certsvm import plots
 from certsvm._version import __version__
 from certsvm.certificates import certificate as claims
 from certsvm.files.atomic import atomic_write
-from certsvm.files.model import Model
+from certsvm.files.model import Model, listing
 from certsvm.markup import Html, element
-from certsvm.training.history import History
 from certsvm.verification.evidence import Fingerprint
 
 # Classes whose weights are shown, their weights, and classes of a confusion matrix.
@@ -115,16 +114,13 @@ class Evaluation(NamedTuple):
 def fit_report(fit: dict[str, Any]) -> str:
     """The page about what ``fit_parts`` returns, in HTML."""
     model: Model = fit["model"]
-    names = ", ".join(claims.tidy(label) for label in model.classes[:6])
-    more = f" and {model.classes.size - 6} more" if model.classes.size > 6 else ""
-    subtitle = f"{model.n_features:,} columns; classes {names}{more}"
+    subtitle = f"{model.n_features:,} columns; classes {listing(model.classes.tolist())}"
     return page("Linear SVM: the fit and its proof", subtitle, fit=fit)
 
 
 def fit_parts(
     model: Model, command: str, *, dual_kept: bool, claimed: bool = False,
-    evaluation: Evaluation | None = None, histories: Sequence[History] | None = None,
-    n_rows: int | None = None, files: Sequence[str] = (),
+    evaluation: Evaluation | None = None, n_rows: int | None = None, files: Sequence[str] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """What a page has about one model.
 
@@ -140,8 +136,6 @@ def fit_parts(
         Whether the certificate was read from a file, which may say anything.
     evaluation : Evaluation, default=None
         What it answers on some rows.
-    histories : sequence of History, default=None
-        How training went, with times, for each problem; None takes what the model keeps.
     n_rows : int, default=None
         The number of training rows; None takes the one of the model's fingerprint.
     files : sequence of str, default=()
@@ -153,7 +147,8 @@ def fit_parts(
     problems = labels[-model.n_problems :]
     gaps = [_gap_if_any(certificate) for certificate in model.certificates]
     worst = gaps.index(max(gaps)) if gaps else 0
-    training = [_closing(model, histories, i) for i in range(model.n_problems)]
+    history = np.empty((0, 4)) if model.history is None else model.history
+    training = [history[history[:, 0] == i] for i in range(model.n_problems)]
     hidden = set() if model.parameters.get("intercept_scaling") else {"penalize_intercept"}
     parameters = {k: _shown(v) for k, v in model.parameters.items() if k not in hidden}
     if not (model.class_weight == 1.0).all():
@@ -162,9 +157,8 @@ def fit_parts(
         "model": model, "command": command, "dual_kept": dual_kept, "claimed": claimed,
         "evaluation": evaluation, "n_rows": n_rows, "files": files, "problems": problems,
         "worst": worst, "verdict": verdict(model.certificates, claimed=claimed),
-        "training": training,
-        # One pass is no line.
-        "charts": _charts(training[worst]) if len(training[worst]["passes"]) > 1 else [],
+        "passes": [kept[-1, 1] if len(kept) else None for kept in training],
+        "charts": _charts(training[worst]),
         "answers": None if confusion is None else _answers(confusion, labels),
         "weights": _weights(model, problems),
         "parameters": parameters,
@@ -196,27 +190,16 @@ def _gap_if_any(certificate: claims.Certificate) -> float:
     return gap if gap >= 0.0 else math.inf
 
 
-def _closing(
-    model: Model, histories: Sequence[History] | None, i: int
-) -> dict[str, list[float]]:  # fmt: skip
-    """How J and L of one problem closed in on each other: as trained, or as the model tells."""
-    if histories is not None:
-        columns = {name: histories[i][name] for name in ("passes", "seconds")}
-        columns |= dict(zip(("primal", "dual"), histories[i].best_bounds(), strict=True))
-    else:
-        kept = np.empty((0, 4)) if model.history is None else model.history
-        columns = dict(zip(("passes", "primal", "dual"), kept[kept[:, 0] == i, 1:].T, strict=True))
-    return {name: column.tolist() for name, column in columns.items()}
-
-
-def _charts(closing: Mapping[str, list[float]]) -> Any:
-    """J and L against time, or against passes, and their gap."""
-    label = "seconds" if "seconds" in closing else "passes"
-    x, primal, dual = closing[label], closing["primal"], closing["dual"]
+def _charts(kept: Any) -> Any:
+    """J and L of a problem against passes, and their gap."""
+    if len(kept) < 2:
+        # One pass is no line.
+        return []
+    passes, primal, dual = kept[:, 1:].T.tolist()
     gaps = [claims.relative_gap(J, L) for J, L in zip(primal, dual, strict=True)]
     return plots.charts(
-        bounds=partial(plots.draw_bounds, xlabel=label, x=x, primal=primal, dual=dual),
-        gap=partial(plots.draw_gap, xlabel=label, x=x, gaps=gaps),
+        bounds=partial(plots.draw_bounds, xlabel="passes", x=passes, primal=primal, dual=dual),
+        gap=partial(plots.draw_gap, xlabel="passes", x=passes, gaps=gaps),
     )
 
 
@@ -309,8 +292,8 @@ def path_report(
     if errors is not None:
         drawn["error"] = partial(plots.draw_errors, Cs=Cs, errors=errors)
         shown["error"] = [f"{100 * error:.2f} %" for error in errors]
-    at_each = np.array(coefs).transpose(1, 0, 2)[:_MOST_CLASSES]
-    weights = [_largest(of_class, names) for of_class in at_each]
+    numbers = range(min(len(labels), _MOST_CLASSES))
+    weights = [_largest(np.array([coef[i] for coef in coefs]), names) for i in numbers]
     middle = len(fitted) // 2
     at_middle = [zip(w["names"], (v[middle] for v in w["values"]), strict=True) for w in weights]
     # The script orders them by their size where the slider is.

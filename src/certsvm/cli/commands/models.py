@@ -159,7 +159,7 @@ def _evaluated(model: files.Model, file: str, options: o.Options) -> tuple[f.Mod
 
 
 @o.command(
-    "MODEL", click.argument("file", type=click.Path(exists=True, dir_okay=False), required=False),
+    "MODEL", click.Argument(["file"], type=click.Path(True, dir_okay=False), required=False),
     "out", *o.DATA, "ignore",
 )  # fmt: skip
 def report_command(options: o.Options, model: str, file: str | None) -> None:

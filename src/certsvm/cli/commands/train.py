@@ -27,8 +27,8 @@ _NEEDED = {"checkpoint_every": "checkpoint", "deadline": "cluster"}
 
 
 @o.command(
-    click.argument("file", type=click.Path(exists=True, allow_dash=True)),
-    click.argument("model", required=False),
+    click.Argument(["file"], type=click.Path(exists=True, allow_dash=True)),
+    click.Argument(["model"], required=False),
     "C", *o.FIT, "folds", "find_C", *o.STREAM, "checkpoint", "checkpoint_every", "cluster",
     "deadline", "device", *o.TRAINING_DATA, *o.OUTPUT,
 )  # fmt: skip
