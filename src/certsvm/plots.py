@@ -33,8 +33,10 @@ Draw = Callable[[Any], object]
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure that belongs to no window."""
-    from matplotlib.figure import Figure
-
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("charts need matplotlib: pip install 'certsvm[plot]'") from error
     figure: Any = Figure(figsize=(width, height), layout="constrained")
     # For notebooks: matplotlib's own formatter goes first where it is active.
     figure._repr_png_ = partial(_png, figure)
@@ -219,11 +221,12 @@ def _line(axis: Any, x: Any, y: Any, **how: Any) -> None:
 def _percent_against_C(
     axis: Any, Cs: Sequence[float], ylabel: str, top: float | None = None
 ) -> None:
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import LogLocator, PercentFormatter
 
     axis.set(xscale="log", xlabel="C", ylabel=ylabel, ylim=(0.0, top))
     if len(Cs) > 1:
         axis.set_xlim(Cs[0], Cs[-1])
+    axis.xaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
     axis.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
 
 

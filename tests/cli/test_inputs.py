@@ -62,7 +62,7 @@ def test_zero_based_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["predict", "verify", "evaluate"])
 def test_data_in_place_of_a_model(command: str, tmp_path: Path) -> None:
     write(tmp_path / "data")
-    refuse("data is not a model, as `certsvm train` makes", f"{command} data data", cwd=tmp_path)
+    refuse("data is not a file of certsvm", f"{command} data data", cwd=tmp_path)
 
 
 @pytest.fixture

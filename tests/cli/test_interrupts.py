@@ -163,7 +163,7 @@ def test_a_small_address_space_is_enough_or_ends_with_a_message(data: Path, tmp_
 
 def test_too_little_memory(tmp_path: Path) -> None:
     write(tmp_path / "data")
-    refuse("convert data data.arrow", "train", "data", "--memory", "260M", cwd=tmp_path)
+    refuse("convert data OUT.arrow", "train", "data", "--memory", "260M", cwd=tmp_path)
     refuse("Give at least", "convert", "data", "data.arrow", "--memory", "50M", cwd=tmp_path)
     convert(tmp_path / "data", tmp_path / "data.arrow")
     refuse("are not enough", "train", "data.arrow", "--memory", "100M", cwd=tmp_path)

@@ -57,8 +57,8 @@ def _run() -> int:
 
         from certsvm.cli.app import app
     except (ImportError, MemoryError) as error:
-        reason = str(error) or "there is not enough memory"
-        say(f"certsvm cannot start: {reason}. (pip install 'certsvm[cli]' has all that it needs.)")
+        reason = str(error) or "not enough memory"
+        say(f"certsvm cannot start: {reason} (pip install 'certsvm[cli]' has all that it needs)")
         return BAD_INPUT
     try:
         return app.main(prog_name="certsvm", standalone_mode=False) or 0

@@ -107,8 +107,6 @@ def is_model(path: str) -> bool:
 
 def load_model(path: str, *, with_witness: bool = False) -> files.Model:
     """A model of certsvm or liblinear, optionally with the witness beside it, if there is one."""
-    if not is_model(path):
-        raise ValueError(f"{path} is not a model, as `certsvm train` makes it: MODEL comes first")
     if kind_at(path) == "text model":
         return files.load_liblinear(path)
     return files.Model.load(path, witness=with_witness and os.path.exists(files.witness_path(path)))
@@ -116,18 +114,15 @@ def load_model(path: str, *, with_witness: bool = False) -> files.Model:
 
 def problem_of(model: files.Model) -> str:
     """What the certificates of a model are about, in words: whoever wrote it has chosen this."""
-    problem = model.certificates[0].problem
-    if (model.class_weight == 1.0).all():
-        return problem
-    return f"{problem}, weights of classes {', '.join(f'{w:g}' for w in model.class_weight)}"
+    problem, weights = model.certificates[0].problem, model.class_weight.tolist()
+    of_classes = f", weights of classes {', '.join(f'{w:g}' for w in weights)}"
+    return f"{problem}{'' if set(weights) == {1.0} else of_classes}"
 
 
 def certificates_as_json(model: files.Model) -> list[dict[str, Any]]:
     """The certificate of each problem, as a dict."""
-    return [
-        {"class": label, **asdict(certificate)} | facts(certificate, "relative_gap proved_gap met")
-        for label, certificate in certified(model)
-    ]
+    names = "relative_gap proved_gap met"
+    return [{"class": label, **asdict(c), **facts(c, names)} for label, c in certified(model)]
 
 
 def certified(model: files.Model) -> list[tuple[Any, Certificate]]:

@@ -19,6 +19,7 @@ from click.core import ParameterSource
 
 from certsvm.certificates.certificate import COARSE_TOL, DEFAULT_TOL
 from certsvm.cli.progress import watch_compilation
+from certsvm.files.memory import parse_size
 
 Command = Callable[..., Any]
 
@@ -34,32 +35,14 @@ class FiniteFloat(click.FloatRange):
         return number
 
 
-# Types of options: also functions, whose errors click prints with the option's name.
 POSITIVE, NOT_NEGATIVE, COUNT = FiniteFloat(0, min_open=True), FiniteFloat(0), click.IntRange(1)
 SEVERAL = click.IntRange(2)
-_LIBLINEAR_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
+_TABS = {"tab": "\t", "\\t": "\t"}
+_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
 
 
-def size(text: str) -> int:
-    """A number of bytes, such as 500M."""
-    from certsvm.files.memory import parse_size
-
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _loss(text: str) -> str:
-    """The name of a loss, which may be given by liblinear's number."""
-    known = ("hinge", "squared_hinge", *_LIBLINEAR_LOSSES)
-    if text not in known:
-        raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, known))}")
-    return _LIBLINEAR_LOSSES.get(text, text)
-
-
-def _separator(text: str) -> str:
-    return {"tab": "\t", "\\t": "\t"}.get(text, text)
+def _size(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_size(text)
 
 
 def _option(*texts: str, default: Any = None, **attributes: Any) -> Any:
@@ -96,8 +79,8 @@ class Options:
     weight: str | None = _name("--weight", "Column of weights of a table.")
     header: bool | None = _option("--header/--no-header",
                                   "Whether CSV begins with a line of names, as by default.")
-    separator: str | None = _option("--separator", 'Of CSV, such as ";" or tab; detected by '
-                                    "default.", type=_separator, metavar="CHARACTER")
+    separator: str | None = _option("--separator", 'Of CSV, such as ";" or tab; else detected.',
+                                    callback=lambda c, p, text: _TABS.get(text, text))
     categorical: bool = _flag("--categorical", "Make columns of strings of a table one-hot: a "
                               "column NAME=VALUE of zeros and ones for each value.")
     drop: tuple[str, ...] = _columns("--drop", "Columns to leave out, quoted as in CSV.")
@@ -112,8 +95,9 @@ class Options:
                                 f"J_opt; by default {DEFAULT_TOL:g}, and {COARSE_TOL:g} for "
                                 "streams, clusters and ranges of C. (Not liblinear's -e.)",
                                 type=NOT_NEGATIVE, metavar="EPS")
-    loss: str = _name("-s", "--loss", "The loss of a row: hinge (liblinear's 3) or squared_hinge "
-                      "(its 1 and 2).", default="hinge", type=_loss)
+    loss: str = _name("-s", "--loss", "hinge (liblinear's 3) or squared_hinge (its 1 and 2).",
+                      type=click.Choice(["hinge", "squared_hinge", *_LOSSES]), default="hinge",
+                      callback=lambda c, p, name: _LOSSES.get(name, name))
     bias: float = _option("-B", "--bias", "Learn an intercept, as the weight of a constant column "
                           "of this height; by default there is none (LinearSVC has one of height "
                           "1).", default=-1.0, type=FiniteFloat(min=-1), metavar="HEIGHT")
@@ -146,7 +130,7 @@ class Options:
     exact: bool = _flag("--exact", "Compute with integers of any length: slower, never undecided.")
     memory: int | None = _option("--memory", "Memory that this process may use, such as 500M: "
                                  "larger converted files are streamed from disk in each pass.",
-                                 type=size, metavar="SIZE")
+                                 callback=_size, metavar="SIZE")
     stream: bool = _flag("--stream", "Stream a converted file even if it fits in memory.")
     checkpoint: str | None = _option("--checkpoint", "Save the state of training there, and resume "
                                      "from it.", type=click.Path(file_okay=False), metavar="DIR")
@@ -167,8 +151,8 @@ class Options:
                                    "class. By default where it costs no pass, as of most streams.")
     plot: str | None = _option("--plot", "Draw the result (png, svg, pdf).", metavar="PICTURE")
     scores: bool = _flag("--scores", "Print scores, too: of the second class, or of each class.")
-    block_size: int | None = _option("--block-size", "Of blocks, two of which training holds in "
-                                     "memory; by default up to 16M.", type=size, metavar="SIZE")
+    block_size: int | None = _option("--block-size", "Of blocks, two of which training holds at "
+                                     "once; by default up to 16M.", callback=_size, metavar="SIZE")
     keep_order: bool = _flag("--keep-order", "Do not shuffle, though training needs random order.")
     standardize: bool = _flag("--standardize", "To deviation 1; if dense, also to mean 0.")
     save: str | None = _option("-s", "--save", "Keep the numbers there.", metavar="SCALING")

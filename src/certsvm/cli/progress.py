@@ -6,6 +6,7 @@ Kernels that are compiled are told of, too, since that may take longer than trai
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,10 +27,7 @@ UNKEPT = "no folder for compiled kernels can be written to: set NUMBA_CACHE_DIR 
 @contextmanager
 def live_lines(*, quiet: bool) -> Iterator[Callable[[str, str | None], None]]:
     """A function that shows a text behind a title; None ends the line of the title."""
-    if quiet:
-        yield lambda title, text: None
-        return
-    if sys.stderr is not None and sys.stderr.isatty():
+    if not quiet and sys.stderr is not None and sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn
 
@@ -40,7 +38,7 @@ def live_lines(*, quiet: bool) -> Iterator[Callable[[str, str | None], None]]:
                 lines(title), description=f"{title}: {text}", visible=text is not None
             )
         return
-    last = time.perf_counter()
+    last = math.inf if quiet else time.perf_counter()
 
     def show(title: str, text: str | None) -> None:
         nonlocal last

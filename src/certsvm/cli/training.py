@@ -75,7 +75,6 @@ def opened_source(
     file: str, options: Options, settings: Settings
 ) -> Iterator[tuple[Source, Settings]]:
     """The rows to train on, with the weights of their classes, and settings that signals stop."""
-    rho = options.intercept_scaling
     if options.cluster is None:
         # Unknown names are refused before the data are read.
         make_solver(options.solver)
@@ -89,6 +88,7 @@ def opened_source(
             with live_lines(quiet=options.silent) as show:
                 show("reading", file)
                 (X, y, weights), facts = load(file, options)
+            rho = options.intercept_scaling
             if options.device is None:
                 source = MemorySource(X, y, weights, intercept_scaling=rho, **facts)
             else:
@@ -105,15 +105,12 @@ def opened_source(
 def _must_stream(file: str, options: Options) -> bool:
     """Whether to stream the file; raises if that is necessary and impossible."""
     if kind_of(file) == "blocks":
-        limit = options.memory
-        if limit is None:
-            limit = int(_SHARE_OF_MEMORY * physical_memory())
+        limit = _SHARE_OF_MEMORY * physical_memory() if options.memory is None else options.memory
         return options.stream or _WITHOUT_DATA + _PER_BYTE * os.path.getsize(file) > limit
     if options.stream or options.memory is not None:
-        output = shlex.quote(os.path.basename(file) + ".arrow")
         raise ValueError(
             "--stream and --memory need a converted file. Convert text and tables first: certsvm "
-            f"convert {shlex.quote(file)} {output}. fit_stream in Python reads other blocks."
+            f"convert {shlex.quote(file)} OUT.arrow. fit_stream in Python reads other blocks."
         )
     return False
 

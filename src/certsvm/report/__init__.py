@@ -58,10 +58,9 @@ def page(title: str, subtitle: str, **parts: object) -> str:
     )  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     environment.filters["percent"] = claims.percent
+    template = environment.get_template("page.html")
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    return environment.get_template("page.html").render(
-        title=title, subtitle=subtitle, version=__version__, now=now, **parts
-    )
+    return template.render(title=title, subtitle=subtitle, version=__version__, now=now, **parts)
 
 
 class PageFile(str):
@@ -343,10 +342,8 @@ def choice_parts(curve: Any, certify: float | None, certified: bool) -> dict[str
     parts : dict
         For ``page``.
     """
-    choice = {
-        "curve": curve, "certified": certified,
-        "error": float(curve.errors[int(np.searchsorted(curve.Cs, curve.C))]),
-        "within": None if certify is None else claims.percentage_points(certify),
-        "charts": plots.charts(error=partial(plots.draw_curve, curve=curve)),
-    }  # fmt: skip
-    return {"choice": choice}
+    error = float(curve.errors[int(np.searchsorted(curve.Cs, curve.C))])
+    within = None if certify is None else claims.percentage_points(certify)
+    charts = plots.charts(error=partial(plots.draw_curve, curve=curve))
+    choice = {"curve": curve, "certified": certified, "error": error, "within": within}
+    return {"choice": choice | {"charts": charts}}

@@ -26,6 +26,7 @@ _USES = (
     "train {data} {how}", "train {data} {how} --solver working-set", "verify model {data}",
     "train {data} {how} --solver newton", "predict model {data} -o labels",
     "convert {data} -q --memory 8G blocks", "train blocks {how}", "train blocks {how} --stream",
+    "train blocks -q -o model --stream --solver sgd-s",
 )  # fmt: skip
 
 
@@ -62,8 +63,8 @@ def convert_command(options: o.Options, file: str, output: str) -> None:
         tell(file, *notes)
     told = asdict(summary) | {"output": output, "notes": notes}
     size = f"{summary.n_values:,} values, {os.path.getsize(output) / 1e6:,.1f} MB"
-    text = f"{output}: {summary.n_rows:,} rows, {summary.n_columns:,} columns, {size}"
-    options.answer(told, text)
+    shape = f"{summary.n_rows:,} rows, {summary.n_columns:,} columns"
+    options.answer(told, f"{output}: {shape}, {size}")
 
 
 @o.command("FILE", "OUTPUT", "standardize", "save", "restore", *o.TRAINING_DATA, "quiet")
@@ -108,8 +109,7 @@ def scale_command(options: o.Options, file: str, output: str) -> None:
         save_table(output, rows, names, label=origin.get("label"), weight=options.weight)
     if options.save is not None:
         scaling.save(options.save)
-    if not options.quiet:
-        click.echo(f"{output}: {len(rows.y):,} rows, {scaling.factor.size:,} columns scaled")
+    options.answer({}, f"{output}: {len(rows.y):,} rows, {scaling.factor.size:,} columns scaled")
 
 
 @click.command()
@@ -141,19 +141,14 @@ def compile_command() -> None:
             y = (X.sum(axis=1) + rng.standard_normal(n_rows) > 0).astype(int)
             save_libsvm("text", X, y)
             np.savetxt("t.csv", np.column_stack([X, y]), delimiter=",")
-            for kind in itertools.product(("text", "t.csv --no-header"), ("", "--float32")):
-                for loss, line in itertools.product(("hinge", "squared_hinge"), _USES):
-                    how = f"-q -s {loss} -B 1 --witness -o model"
-                    _run(line.format(data=" ".join(kind), how=how))
-        _run("train blocks -q -o model --stream --solver sgd-s")
+            kinds = ("text", "text --float32", "t.csv --no-header", "t.csv --no-header --float32")
+            for data, loss, line in itertools.product(kinds, ("hinge", "squared_hinge"), _USES):
+                how = f"-q -s {loss} -B 1 --witness -o model"
+                # It may end with the exit code that the target was not met.
+                with contextlib.suppress(SystemExit):
+                    app.main(line.format(data=data, how=how).split(), standalone_mode=False)
     folders = filter(None, kernel_folders())
     click.echo(f"kernels are in {os.path.commonpath(folders)}; {seconds_compiled():.1f} s")
-
-
-def _run(line: str) -> None:
-    # It may end with the exit code that the target was not met.
-    with contextlib.suppress(SystemExit):
-        app.main(line.split(), "certsvm", standalone_mode=False)
 
 
 @click.command()

@@ -56,8 +56,8 @@ def predict_command(options: o.Options, model: str, file: str) -> None:
         for X, y, _ in rows:
             values = trained.decision_function(X)
             predicted = trained.labels_of(values)
-            columns = values.reshape(len(y), -1)
-            for label, row in zip(predicted.tolist(), columns.tolist(), strict=True):
+            columns = values.reshape(len(y), -1).tolist()
+            for label, row in zip(predicted.tolist(), columns, strict=True):
                 out.write(" ".join([tidy(label), *map(repr, row if options.scores else ())]) + "\n")
             labelled = labelled and not (y == "").any()
             right += int((predicted == y).sum())

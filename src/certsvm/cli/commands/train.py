@@ -6,7 +6,6 @@ import glob
 import os
 import time
 from dataclasses import replace
-from typing import Any
 
 import click
 
@@ -153,12 +152,11 @@ def path_command(options: o.Options, file: str) -> None:
     seconds = time.perf_counter() - began
     text = f"{training.summary_of_path(trace)}; {len(trace.knots)} fits in {seconds:.1f} s"
     text += f"\n{len(written)} models in {output}" if written else ""
-    fits: list[dict[str, Any]] = [
-        {"C": knot.C, "proved_gap": knot.gap, "passes": max(r.passes for r in knot.results)}
-        for knot in trace.knots
-    ]
-    for fit, gap in zip(fits, [*trace.gaps, None], strict=True):
-        fit["gap_up_to_next"] = gap
+    passes = [max(result.passes for result in knot.results) for knot in trace.knots]
+    gaps = [knot.gap for knot in trace.knots]
+    rows = zip(trace.Cs, gaps, [*trace.gaps, None], passes, strict=True)
+    names = ("C", "proved_gap", "gap_up_to_next", "passes")
+    fits = [dict(zip(names, row, strict=True)) for row in rows]
     told = facts(trace, "met tol proved_up_to worst_gap") | {"range": list(trace.C_range)}
     told |= {"fits": fits, "models": written, "seconds": seconds}
     options.answer(told, text, 0 if trace.met else NOT_MET)
