@@ -58,8 +58,7 @@ def main() -> None:
             other.fit(X, y)
         objective = primal_bound(problem, np.ascontiguousarray(other.coef_[0])).value
         most = percent(objective / ours.certificate_.dual - 1)
-        name = type(other).__name__
-        print(f"  {name}: objective {objective:.6g}, within {most} of the optimum", flush=True)
+        print(f"  {type(other).__name__}: objective {objective:.6g}, within {most} of the optimum")
 
 
 if __name__ == "__main__":

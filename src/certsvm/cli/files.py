@@ -261,12 +261,10 @@ class ModelRows:
         """The column of labels; and what the model says, if that was decisive or is another."""
         if self.columns is None or not self.columns.label:
             return None
-        label, named, said = self.columns.label, self._named, ""
+        label, named = self.columns.label, self._named
         if named not in (None, label):
-            said = f" (the model says {named!r})"
-        elif named is not None and self._believed:
-            said = " (as the model says)"
-        return f"{label!r}{said}"
+            return f"{label!r} (the model says {named!r})"
+        return f"{label!r}{' (as the model says)' if named and self._believed else ''}"
 
     def __str__(self) -> str:
         from certsvm.matrices import listed

@@ -165,8 +165,7 @@ def _on_cluster(file: str, options: Options, address: str) -> Iterator[Source]:
     try:
         client = Client(**where)
     except (OSError, ValueError) as error:
-        reason = f"no scheduler answers there, and it is not local:N ({error})"
-        raise ValueError(f"--dask {address}: {reason}") from None
+        raise ValueError(f"--dask {address}: no scheduler answers (or local:N): {error}") from None
     try:
         with client:
             cluster = Cluster(client, options.deadline)
@@ -229,12 +228,10 @@ def summary_of_fit(fitted: Fit, told: dict[str, Any]) -> str:
         prefix = f"class {claims.tidy(label)}: " if model.n_problems > 1 else ""
         lines.append(f"{prefix}{certificate}")
         if not certificate.met:
-            passes = shown_passes(result.passes)
-            lines.append(f"{prefix}{result.reason} after {passes} of {result.solver}")
+            how = f"{shown_passes(result.passes)} of {result.solver}"
+            lines.append(f"{prefix}{result.reason} after {how}")
     how = f"{shown_passes(model.parameters['passes'])} of {told['solver']}, {told['seconds']:.1f} s"
-    how += " ({seconds_to_read:.1f} s to read, {seconds_to_compile:.1f} s to compile)".format(
-        **told
-    )
+    how += f" ({told['seconds_to_read']:.1f} to read, {told['seconds_to_compile']:.1f} to compile)"
     return "\n".join([*lines, f"{told['model']}: {problem_of(model)}; {how}"])
 
 

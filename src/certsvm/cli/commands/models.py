@@ -182,11 +182,11 @@ def report_command(options: o.Options, model: str, file: str | None) -> None:
     if file is not None:
         rows, evaluation = _evaluated(trained, file, options)
         say(str(rows))
-    check = shlex.join(["certsvm", "verify", model, "TRAINING-DATA"])
     kept = [path for path in (Path(model), Path(files.witness_path(model))) if path.exists()]
     small = sum(path.stat().st_size for path in kept) <= _MOST_BYTES
     fit = fit_parts(
-        trained, check, dual_kept=len(kept) > 1, claimed=True, evaluation=evaluation,
+        trained, shlex.join(["certsvm", "verify", model, "TRAINING-DATA"]), claimed=True,
+        dual_kept=len(kept) > 1, evaluation=evaluation,
         files=[b64encode(path.read_bytes()).decode() for path in kept] if small else (),
     )  # fmt: skip
     write_page(page, fit_report(fit))
