@@ -231,7 +231,8 @@ def summary_of_fit(fitted: Fit, told: dict[str, Any]) -> str:
             how = f"{shown_passes(result.passes)} of {result.solver}"
             lines.append(f"{prefix}{result.reason} after {how}")
     how = f"{shown_passes(model.parameters['passes'])} of {told['solver']}, {told['seconds']:.1f} s"
-    how += f" ({told['seconds_to_read']:.1f} to read, {told['seconds_to_compile']:.1f} to compile)"
+    read, compiled = told["seconds_to_read"], told["seconds_to_compile"]
+    how += f" ({read:.1f} s to read, {compiled:.1f} s to compile)"
     return "\n".join([*lines, f"{told['model']}: {problem_of(model)}; {how}"])
 
 
