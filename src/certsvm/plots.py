@@ -21,8 +21,8 @@ _ON_PAGES = {"#000000": "currentColor"} | {
     colour: f"var(--certsvm-{i},{colour})"
     for i, colour in enumerate(("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728"))
 }
-# Inches. A narrow chart is half as wide as a page, or as wide as a telephone.
-_NARROW, _WIDE, _HEIGHT = 4.8, 9.8, 2.9
+# Inches: half as wide as a page, or as wide as a telephone.
+_WIDTH, _HEIGHT = 4.8, 2.9
 # J is shown up to this multiple of the best L.
 _HIGHEST = 2.0
 _LARGEST = 1e150
@@ -36,8 +36,7 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'certsvm[plot]'") from error
-
+        raise ImportError("charts need matplotlib: pip install 'certsvm[plot]'") from error
     figure: Any = Figure(figsize=(width, height), layout="constrained")
     # For notebooks: matplotlib's own formatter goes first where it is active.
     figure._repr_png_ = partial(_png, figure)
@@ -50,12 +49,12 @@ def _png(figure: Any) -> bytes:
     return file.getvalue()
 
 
-def svg(draw: Draw, label: str, width: float = _NARROW, kind: str = "chart") -> Html:
+def svg(draw: Draw, label: str) -> Html:
     """A chart as an element of a page, in whose colours it is.
 
     The attributes ``data-left`` to ``data-bottom`` have the ends of its axes.
     """
-    figure = new_figure(width, _HEIGHT)
+    figure = new_figure(_WIDTH, _HEIGHT)
     from matplotlib import style
 
     file = io.StringIO()
@@ -67,7 +66,7 @@ def svg(draw: Draw, label: str, width: float = _NARROW, kind: str = "chart") -> 
         if names := axis.get_legend_handles_labels()[1]:
             axis.legend(
                 loc="lower right", bbox_to_anchor=(1, 1), frameon=False, handlelength=1.3,
-                columnspacing=1.5, ncols=2 if len(names) > 3 and width == _NARROW else 4,
+                columnspacing=1.5, ncols=2 if len(names) > 3 else 4,
             )  # fmt: skip
         unsaid = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(file, format="svg", transparent=True, metadata=unsaid)
@@ -76,22 +75,18 @@ def svg(draw: Draw, label: str, width: float = _NARROW, kind: str = "chart") -> 
     for colour, shown in _ON_PAGES.items():
         text = text.replace(colour, shown)
     # In points, from the left and from the top.
-    ends = 72.0 * np.abs(axis.get_position().get_points() - (0, 1)) * (width, _HEIGHT)
+    ends = 72.0 * np.abs(axis.get_position().get_points() - (0, 1)) * (_WIDTH, _HEIGHT)
     (left, bottom), (right, top) = ends.round(2).tolist()
     return Html(
-        f'<svg class="{kind}" role="img" aria-label="{label}" data-left="{left}"'
+        f'<svg class="chart" role="img" aria-label="{label}" data-left="{left}"'
         f' data-right="{right}" data-top="{top}" data-bottom="{bottom}" fill="currentColor"'
         f' style="width:100%;height:auto"{text[4:]}'
     )
 
 
-def charts(**drawn: Draw) -> list[list[Html]]:
-    """Charts beside each other; a single one is as wide as the page, be it wide or narrow."""
-    sizes = {"chart": _NARROW} if len(drawn) > 1 else {"wide": _WIDE, "narrow": _NARROW}
-    return [
-        [svg(draw, label, width, kind) for kind, width in sizes.items()]
-        for label, draw in drawn.items()
-    ]
+def charts(**drawn: Draw) -> list[Html]:
+    """Charts of a page, by their labels."""
+    return [svg(draw, label) for label, draw in drawn.items()]
 
 
 def notebook_chart(draw: Draw, label: str) -> Html | None:
@@ -101,55 +96,40 @@ def notebook_chart(draw: Draw, label: str) -> Html | None:
     return None
 
 
-def saved(figure: Any, path: str | Path | None) -> Any:
-    """The figure, saved if there is a path."""
-    if path is not None:
-        figure.savefig(path)
-    return figure
-
-
-def plot_comparison(
-    histories: Mapping[str, Any], dual: float, target: float, path: str | Path | None = None
-) -> Any:
-    """Plot accuracy and proved gap of each solver against seconds and against passes.
-
-    Solid lines show J / L - 1 with ``dual``, the best L of all solvers, wherever J was computed.
-    Dashed lines show the gap that the solver itself has proved so far. What is below the level of
-    rounding, 2.2e-16, is drawn there.
-    """
-    figure = new_figure(13, 4.5)
-    axes = figure.subplots(1, 2, sharey=True)
-    for i, (name, history) in enumerate(histories.items()):
-        how = {"color": _COLOURS[i % len(_COLOURS)]}
-        primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
-        gaps = np.maximum(history["relative_gap"], LEAST_GAP)
-        computed, proved = np.isfinite(history["primal"]), np.isfinite(gaps)
-        for column, axis in zip(("seconds", "passes"), axes, strict=True):
-            x = history[column]
-            if dual > 0:
-                accuracy = np.maximum(primal / dual - 1, LEAST_GAP)
-                _line(axis, x[computed], accuracy[computed], label=name, **how)
-            _line(axis, x[proved], gaps[proved], linestyle="--", linewidth=0.8, **how)
-            axis.set(xscale="log", yscale="log", xlabel=column)
-    for axis in axes:
-        axis.axhline(target, color="grey", linewidth=0.5)
-    axes[0].set_ylabel("relative distance to the optimum, at most")
-    figure.legend(
-        *axes[1].get_legend_handles_labels(), loc="outside right upper", fontsize="small",
-        title="solid: accuracy\ndashed: proved",
-    )  # fmt: skip
-    return saved(figure, path)
-
-
-def plot_training(histories: Mapping[str, Any], path: str | Path | None = None) -> Any:
-    """Plot ``training_charts`` beside each other."""
-    drawn = training_charts(histories)
+def plot(drawn: Sequence[Draw], path: str | Path | None = None) -> Any:
+    """A figure with charts beside each other, which is saved if there is a path."""
     figure = new_figure(6.5 * len(drawn), 4)
     for axis, draw in zip(figure.subplots(1, len(drawn), squeeze=False).flat, drawn, strict=True):
         draw(axis)
         if 1 < len(axis.get_legend_handles_labels()[1]) <= len(_COLOURS):
             axis.legend()
-    return saved(figure, path)
+    if path is not None:
+        figure.savefig(path)
+    return figure
+
+
+def comparison_charts(histories: Mapping[str, Any], dual: float, target: float) -> list[Draw]:
+    """Accuracy and proved gap of each solver against seconds, and against passes.
+
+    Solid lines show J / L - 1 with ``dual``, the best L of all solvers, wherever J was computed.
+    Dashed lines show the gap that the solver itself has proved so far. What is below the level of
+    rounding, 2.2e-16, is drawn there.
+    """
+
+    def lines(axis: Any, column: str) -> None:
+        for i, (name, history) in enumerate(histories.items()):
+            x, how = history[column], {"color": _COLOURS[i % len(_COLOURS)]}
+            primal = np.minimum.accumulate(np.nan_to_num(history["primal"], nan=np.inf))
+            gaps = np.maximum(history["relative_gap"], LEAST_GAP)
+            computed, proved = np.isfinite(history["primal"]), np.isfinite(gaps)
+            if dual > 0:
+                accuracy = np.maximum(primal / dual - 1, LEAST_GAP)
+                _line(axis, x[computed], accuracy[computed], label=name, **how)
+            _line(axis, x[proved], gaps[proved], linestyle="--", linewidth=0.8, **how)
+        axis.axhline(target, color="grey", linewidth=0.5)
+        axis.set(xscale="log", yscale="log", xlabel=column, ylabel="accuracy (dashed: proved)")
+
+    return [partial(lines, column=column) for column in ("seconds", "passes")]
 
 
 def training_charts(histories: Mapping[str, Any]) -> list[Draw]:
@@ -160,11 +140,9 @@ def training_charts(histories: Mapping[str, Any]) -> list[Draw]:
     def lines(axis: Any) -> None:
         for i, (name, (x, primal, _, gaps)) in enumerate(zip(histories, runs, strict=True)):
             how = {} if alone else {"label": name, "color": _COLOURS[i % len(_COLOURS)]}
-            if proved:
-                draw_gap(axis, "seconds", x, gaps, **how)
-            else:
-                _line(axis, x, _drawable(primal), **how)
-                axis.set(xlabel="seconds", ylabel="objective", yscale="log")
+            draw_gap(axis, "seconds", x, gaps if proved else primal, **how)
+            if not proved:
+                axis.set_ylabel("objective")
 
     x, primal, dual, _ = runs[0]
     bounds = partial(draw_bounds, xlabel="seconds", x=x, primal=primal, dual=dual)
@@ -181,7 +159,6 @@ def draw_bounds(axis: Any, xlabel: str, x: Sequence[float], primal: Any, dual: A
         high = min(high, _HIGHEST * best)
     axis.set(xlabel=xlabel, ylabel="objective", ylim=(0.0, 1.05 * high or 1.0))
     axis.set_xlim(left=0.0)
-    axis.locator_params(axis="x", nbins=6)
 
 
 def draw_gap(axis: Any, xlabel: str, x: Sequence[float], gaps: Any, **how: Any) -> None:
@@ -189,13 +166,6 @@ def draw_gap(axis: Any, xlabel: str, x: Sequence[float], gaps: Any, **how: Any) 
     _line(axis, _drawable(x), _drawable(np.maximum(gaps, LEAST_GAP)), **how)
     axis.set(xlabel=xlabel, ylabel="relative gap", yscale="log")
     axis.set_xlim(left=0.0)
-    axis.locator_params(axis="x", nbins=6)
-    # Of all lines drawn so far.
-    ends = axis.dataLim.intervaly
-    if np.isfinite(ends).all():
-        # Whole powers of ten, lest ticks between them have labels of another kind.
-        low, high = np.floor(np.log10(ends))
-        axis.set_ylim(10.0**low, 10.0 ** (high + 1.0))
 
 
 def draw_path(
@@ -256,11 +226,7 @@ def _percent_against_C(
     axis.set(xscale="log", xlabel="C", ylabel=ylabel, ylim=(0.0, top))
     if len(Cs) > 1:
         axis.set_xlim(Cs[0], Cs[-1])
-    low, high = axis.get_xlim()
-    if high < 50.0 * low:
-        # Labels between powers of ten, as few as have room.
-        between = LogLocator(subs=(2.0, 5.0))
-        axis.xaxis.set(minor_locator=between, minor_formatter="{x:g}", major_formatter="{x:g}")
+    axis.xaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
     axis.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
 
 

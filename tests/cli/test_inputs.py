@@ -62,7 +62,7 @@ def test_zero_based_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["predict", "verify", "evaluate"])
 def test_data_in_place_of_a_model(command: str, tmp_path: Path) -> None:
     write(tmp_path / "data")
-    refuse("data is not a model, as `certsvm train` makes", f"{command} data data", cwd=tmp_path)
+    refuse("data is not a file of certsvm", f"{command} data data", cwd=tmp_path)
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def test_a_model_whose_one_hot_columns_make_no_sense(tmp_path: Path) -> None:
     model = Model.load(tmp_path / "m")
     for spans in ({"x": [0, 1]}, "colour"):
         replace(model, parameters={**model.parameters, "one_hot": spans}).save(tmp_path / "bad")
-        refuse("cannot be told apart", "predict", "bad", "t.csv", cwd=tmp_path)
+        refuse("make no sense", "predict", "bad", "t.csv", cwd=tmp_path)
 
 
 needs_torch = pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch")
@@ -289,7 +289,7 @@ def test_embeddings_that_are_refused(embedded: Path) -> None:
         (("train", "X.safetensors", "--device", "cpu", "--witness"), "does not go with"),
         (("train", "X.npy", "--labels", "y.npy", "--memory", "200M"), "fit_stream in Python"),
         (("train", "m"), "m is a model, and rows are needed here"),
-        (("convert", "X.npy", "out"), "holds embeddings"),
+        (("convert", "X.npy", "out"), "not libsvm text or a table"),
         (("scale", "X.npy", "out"), "not libsvm text or a table"),
     ]:
         ran = run(*words, cwd=embedded)

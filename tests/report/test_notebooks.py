@@ -18,7 +18,7 @@ from sklearn.datasets import load_iris
 from certsvm import Certificate, LinearSVC, LinearSVCCV, bound, compare, fit_path, train, verify
 from certsvm.certificates.certificate import Certificates
 from certsvm.markup import Html, element, table
-from certsvm.plots import draw_bounds, draw_gap, plot_comparison, svg
+from certsvm.plots import comparison_charts, draw_bounds, draw_gap, plot, svg
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.training.history import History, Record
@@ -239,7 +239,7 @@ def test_lines_are_accuracies_and_proved_gaps(tmp_path: Path) -> None:
     X, y = noisy()
     result = compare(X, y, solvers=["dcd", "pegasos"], max_iter=20, random_state=0)
     path = tmp_path / "plot.png"
-    figure = plot_comparison(result.histories, result.dual, 0.01, path)
+    figure = plot(comparison_charts(result.histories, result.dual, 0.01), path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert [axis.get_xlabel() for axis in figure.axes] == ["seconds", "passes"]
     _, passes = figure.axes
@@ -259,7 +259,7 @@ def test_a_gap_below_rounding_has_a_place_on_the_axis() -> None:
     history = History()
     for passes, (primal, gap) in enumerate([(3.0, 0.5), (2.0, 0.0)], start=1):
         history.append(Record(0.1 * passes, passes, passes, primal=primal, relative_gap=gap))
-    figure = plot_comparison({"solver": history}, 2.0000000000000004, 0.01)
+    figure = plot(comparison_charts({"solver": history}, 2.0000000000000004, 0.01))
     solid, dashed, _ = figure.axes[1].lines
     assert 0.0 < solid.get_ydata()[-1] == dashed.get_ydata()[-1] < 1e-15
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
+import re
 import sys
 import warnings
 from importlib import import_module
@@ -14,10 +14,7 @@ import click
 
 from certsvm._version import __version__
 from certsvm.certificates.certificate import printable
-from certsvm.cli import say
-from certsvm.cli.interrupts import INTERRUPTED
-
-REFUTED, BAD_INPUT, NOT_MET, UNDECIDED, PIPE_CLOSED = 1, 2, 3, 4, 141
+from certsvm.cli import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, say
 
 # Address space that the libraries take before there are any data, and the part of it that they
 # write to, as ``ulimit`` limits them.
@@ -26,32 +23,26 @@ _LEAST_ADDRESS_SPACE = {"-v": 1_200_000_000, "-d": 300_000_000}
 # The module of commands/ and the help of each command, the most important ones first.
 _COMMANDS = {
     "train": ("train", "Train a model and prove how good it is."),
-    "path": ("path", "Train for every C in a range, with a proof for each."),
-    "select": ("path", "Choose C by cross-validation, with a proof over a range."),
-    "predict": ("predict", "Predict labels with a model."),
-    "evaluate": ("predict", "Measure how well a model predicts the labels of a file."),
-    "report": ("predict", "Write a page about a model, to be opened in a browser."),
-    "verify": ("verify", "Recompute a model's certificate from the data."),
-    "bound": ("verify", "Prove how close to the optimum any model is."),
-    "scale": ("convert", "Scale the columns of a file, and others in the same way."),
-    "convert": ("convert", "Convert text or tables to a file to train from in bounded memory."),
-    "compare": ("compare", "Run several solvers on the same data."),
-    "info": ("info", "Describe a model or a data file."),
-    "export": ("info", "Write a model as liblinear's text."),
-    "import": ("info", "Read a model that liblinear wrote."),
-    "compile": ("compile", "Compile the kernels, so that no command has to."),
-    "demo": ("compile", "Train, verify and compare on generated data."),
+    "path": ("train", "Train for every C in a range, with a proof for each."),
+    "select": ("train", "Choose C by cross-validation, with a proof over a range."),
+    "predict": ("models", "Predict labels with a model."),
+    "evaluate": ("models", "Measure how well a model predicts the labels of a file."),
+    "report": ("models", "Write a page about a model, to be opened in a browser."),
+    "verify": ("models", "Recompute a model's certificate from the data."),
+    "bound": ("models", "Prove how close to the optimum any model is."),
+    "scale": ("data", "Scale the columns of a file, and others in the same way."),
+    "convert": ("data", "Convert text or tables to a file to train from in bounded memory."),
+    "compare": ("train", "Run several solvers on the same data."),
+    "info": ("models", "Describe a model or a data file."),
+    "export": ("models", "Write a model as liblinear's text."),
+    "import": ("models", "Read a model that liblinear wrote."),
+    "compile": ("data", "Compile the kernels, so that no command has to."),
+    "demo": ("data", "Train, verify and compare on generated data."),
 }
 
 
-class BadInput(click.ClickException):
-    """An error in the user's input, or a limit of the machine."""
-
+class _Failed(click.ClickException):
     exit_code = BAD_INPUT
-
-    def format_message(self) -> str:
-        """The message; it may quote a file."""
-        return printable(self.message, keep="\n")
 
 
 class Commands(click.Group):
@@ -66,25 +57,29 @@ class Commands(click.Group):
         if name not in _COMMANDS:
             return None
         module = import_module(f"certsvm.cli.commands.{_COMMANDS[name][0]}")
-        command: click.Command = getattr(module, f"{name}_command")
-        return command
+        return getattr(module, f"{name}_command")  # type: ignore[no-any-return]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, which imports no command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Turn weights of classes as in liblinear, ``-w1 5``, into ``-w 1=5``."""
+        rest, translated = iter(args), []
+        for word in rest:
+            weight = re.fullmatch(r"-w(-?[0-9.]+)", word)
+            translated += ["-w", f"{weight[1]}={next(rest, '')}"] if weight else [word]
+        return super().parse_args(ctx, translated)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; foreseeable errors become a message and an exit code."""
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
-        if any(option.startswith("error") for option in sys.warnoptions):
-            # As an error, a warning would lose the result; here it is a message in any case.
-            warnings.simplefilter("default")
-        for stream in (sys.stdout, sys.stderr):
+        # As an error, a warning would lose the result; here it is a message in any case.
+        warnings.simplefilter("default", UserWarning)
+        with contextlib.suppress(AttributeError, ValueError):
             # Names of files that are no text go through, byte by byte.
-            with contextlib.suppress(AttributeError, OSError, ValueError):
-                if stream.errors == "strict":
-                    stream.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+            sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
         try:
             _require_address_space()
             return super().invoke(ctx)
@@ -95,32 +90,21 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            raise BadInput(_message(error)) from error
+            reason = str(error) or "out of memory: certsvm convert data, and train with --memory"
+            if isinstance(error, ImportError):
+                reason += " (pip install 'certsvm[cli,dask,torch]' has all packages)"
+            raise _Failed(printable(reason, keep="\n")) from error
 
 
 def _require_address_space() -> None:
     """Raise if the libraries could not be loaded; OpenBLAS would try again for ever."""
     from certsvm.resources import limits_of_process
 
-    limits = limits_of_process()
-    for option, left in limits.items():
+    for option, left in limits_of_process().items():
         if left < (least := _LEAST_ADDRESS_SPACE[option]):
-            need = f"the libraries alone need {least / 1e6:.0f} MB of memory, and"
-            raise BadInput(f"{need} ulimit {option} leaves {left / 1e6:.0f} MB to this process")
-    if limits:
+            raise MemoryError(f"ulimit {option} leaves less than {least / 1e6:.0f} MB of memory")
         # OpenBLAS reserves address space for each of its threads, of which training uses one.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-def _message(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return str(error) or "out of memory: certsvm convert the data, and train with --memory"
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        package = error.name.partition(".")[0]
-        return f"this needs the package {package}: pip install 'certsvm[cli,dask]' has it"
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -137,17 +121,3 @@ def app() -> None:
     stopped before the target was proved (the model is written, with its gap), or half confirmed
     (verify); 4 undecided (verify); 130 interrupted before there was a model.
     """  # noqa: D301
-
-
-def facts(thing: Any, names: str) -> dict[str, Any]:
-    """Attributes of an object by their names, for JSON."""
-    return {name: getattr(thing, name) for name in names.split()}
-
-
-def without_infinities(value: Any) -> Any:
-    """The value for JSON, which has no NaN and no infinity: they become null."""
-    if isinstance(value, dict):
-        return {key: without_infinities(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_infinities(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

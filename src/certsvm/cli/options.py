@@ -1,6 +1,6 @@
-"""Options that several commands share: each is a field of ``Options``, with its default and help.
+"""The options of all commands: each is a field of ``Options``, with its default and help.
 
-A command names those that it takes, as in ``@shared("C", *FIT)``, and gets them as one object.
+A command names those that it takes, as in ``@command("C", *FIT)``, and gets them as one object.
 """
 
 from __future__ import annotations
@@ -12,19 +12,16 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.core import ParameterSource
 
 from certsvm.certificates.certificate import COARSE_TOL, DEFAULT_TOL
-from certsvm.cli.app import BadInput, without_infinities
-
-if TYPE_CHECKING:
-    from certsvm.training.settings import Settings
+from certsvm.cli.progress import watch_compilation
+from certsvm.files.memory import parse_size
 
 Command = Callable[..., Any]
-Decorator = Callable[[Command], Command]
 
 
 class FiniteFloat(click.FloatRange):
@@ -38,146 +35,134 @@ class FiniteFloat(click.FloatRange):
         return number
 
 
-# Types of options: also functions, whose errors click prints with the option's name.
 POSITIVE, NOT_NEGATIVE, COUNT = FiniteFloat(0, min_open=True), FiniteFloat(0), click.IntRange(1)
-OUTPUT_FILE = click.Path(dir_okay=False)
-_LIBLINEAR_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
-_LOSSES = ("hinge", "squared_hinge", *_LIBLINEAR_LOSSES)
+SEVERAL = click.IntRange(2)
+_TABS = {"tab": "\t", "\\t": "\t"}
+_LOSSES = {"1": "squared_hinge", "2": "squared_hinge", "3": "hinge"}
 
 
-def size(text: str) -> int:
-    """A number of bytes, such as 500M."""
-    from certsvm.files.memory import parse_size
-
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def loss(text: str) -> str:
-    """The name of a loss, which may be given by liblinear's number."""
-    if text not in _LOSSES:
-        raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, _LOSSES))}")
-    return _LIBLINEAR_LOSSES.get(text, text)
-
-
-def _separator(text: str) -> str:
-    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(text) != 1 or text in '\r\n"' or ord(text) > 127:
-        raise click.BadParameter("write one character, or tab")
-    return text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    """Names with commas between them; those that contain commas are between quotes, as in CSV."""
-    return tuple(next(csv.reader([text], skipinitialspace=True), ()))
+def _size(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_size(text)
 
 
 def _option(*texts: str, default: Any = None, **attributes: Any) -> Any:
     """A field with this default, and the option of click that sets it: its names, and its help."""
     *names, attributes["help"] = texts
-    attributes |= {"names": names, "default": default, "show_default": bool(default)}
-    return field(default=default, metadata=attributes)
+    return field(default=default, metadata=attributes | {"names": names})
 
 
 _name = functools.partial(_option, metavar="NAME")
 _count = functools.partial(_option, metavar="N", type=COUNT)
 _flag = functools.partial(_option, default=False, is_flag=True)
 _columns = functools.partial(
-    _option, default=(), metavar="NAME,...", multiple=True, type=_names,
-    callback=lambda context, parameter, given: tuple(itertools.chain(*given)),
+    _option, default=(), metavar="NAME,...", multiple=True,
+    # Names that contain commas are between quotes.
+    callback=lambda context, parameter, given: tuple(
+        itertools.chain(*csv.reader(given, skipinitialspace=True))
+    ),
 )  # fmt: skip
 
 
+# fmt: off
 @dataclass(frozen=True)
 class Options:
-    """What the shared options say; those that a command does not take have their defaults."""
+    """What the options say; those that a command does not take have their defaults."""
 
     # How to read a data file.
-    zero_based: bool | None = _option(
-        "--zero-based/--one-based", "Where indices in libsvm text begin; detected by default."
-    )
+    zero_based: bool | None = _option("--zero-based/--one-based",
+                                      "Where indices in text begin; detected by default.")
     n_features: int | None = _count("--features", "Columns of libsvm text; by default as found.")
     float32: bool = _flag("--float32", "Keep values in single precision.")
-    label: str | None = _name(
-        "--label", "--labels", 'Column of labels; by default "label" or the last. Of embeddings, '
-        "also a file .npy of labels.")  # fmt: skip
-    embeddings: str | None = _name(
-        "--embeddings", "The tensor (.safetensors) or the column of lists (Parquet) of embeddings; "
-        "needed if there are several.")  # fmt: skip
+    label: str | None = _name("--label", "--labels", 'Column of labels; by default "label" or the '
+                              "last. Of embeddings, also a file .npy of labels.")
+    embeddings: str | None = _name("--embeddings", "Which tensor or column of lists holds them.")
     weight: str | None = _name("--weight", "Column of weights of a table.")
-    header: bool | None = _option(
-        "--header/--no-header",
-        "Whether CSV begins with a line of names, as by default; columns are else f0, f1, ...",
-    )
-    separator: str | None = _option(
-        "--separator", 'Between values of CSV: ";", "tab" or another; by default comma, tab or '
-        "semicolon, whichever the first line has most of.",
-        type=_separator, metavar="CHARACTER")  # fmt: skip
-    categorical: bool = _flag(
-        "--categorical", "Make columns of strings of a table one-hot: a column NAME=VALUE of zeros "
-        "and ones for each value. The model encodes other files in the same way.")  # fmt: skip
+    header: bool | None = _option("--header/--no-header",
+                                  "Whether CSV begins with a line of names, as by default.")
+    separator: str | None = _option("--separator", 'Of CSV, such as ";" or tab; else detected.',
+                                    callback=lambda c, p, text: _TABS.get(text, text))
+    categorical: bool = _flag("--categorical", "Make columns of strings of a table one-hot: a "
+                              "column NAME=VALUE of zeros and ones for each value.")
     drop: tuple[str, ...] = _columns("--drop", "Columns to leave out, quoted as in CSV.")
     columns: tuple[str, ...] = _columns("--columns", "Columns to train on; by default all others.")
-    ignore: tuple[str, ...] = _columns(
-        "--ignore", "Columns of a table, or of a file converted from one, to leave out. Others "
-        "that the model does not use are an error.")  # fmt: skip
+    ignore: tuple[str, ...] = _columns("--ignore", "Columns of a table, or of a file converted "
+                                       "from one, to leave out.")
     # What to minimise, and how accurately.
     C: float = _option("-c", "--C", "Weight of the loss.", default=1.0, type=POSITIVE)
-    C_range: tuple[float, float] = _option(
-        "--range", "The lowest and the highest C.", default=(1e-3, 1e2), nargs=2, type=POSITIVE,
-        metavar="LOW HIGH")  # fmt: skip
-    tol: float | None = _option(
-        "-e", "--tol", "Relative accuracy to be proved: J(w) <= (1 + EPS) J_opt; by default "
-        f"{DEFAULT_TOL:g}, and {COARSE_TOL:g} for streams, clusters and ranges of C. (Not "
-        "liblinear's -e, which says nothing of the objective.)",
-        type=NOT_NEGATIVE, metavar="EPS")  # fmt: skip
-    loss: str = _name(
-        "-s", "--loss", "The loss of a row: hinge (liblinear's 3) or squared_hinge (its 1 and 2).",
-        default="hinge", type=loss)  # fmt: skip
-    bias: float = _option(
-        "-B", "--bias", "Learn an intercept, as the weight of a constant column of this height; by "
-        "default there is none (in Python, LinearSVC has one of height 1).",
-        default=-1.0, type=FiniteFloat(min=-1), metavar="HEIGHT")  # fmt: skip
-    free_intercept: bool = _flag(
-        "-R", "--free-intercept", "With -B: leave the intercept out of the penalty."
-    )
-    weights: tuple[str, ...] = _option(
-        "-w", "--class-weight", "Multiply the weights of a class (repeatable); balanced gives all "
-        "classes the same total.", default=(), multiple=True, metavar="LABEL=W")  # fmt: skip
+    C_range: tuple[float, float] = _option("--range", "The lowest and the highest C.", nargs=2,
+                                           default=(1e-3, 1e2), type=POSITIVE, metavar="LOW HIGH")
+    tol: float | None = _option("-e", "--tol", "Relative accuracy to be proved: J(w) <= (1 + EPS) "
+                                f"J_opt; by default {DEFAULT_TOL:g}, and {COARSE_TOL:g} for "
+                                "streams, clusters and ranges of C. (Not liblinear's -e.)",
+                                type=NOT_NEGATIVE, metavar="EPS")
+    loss: str = _name("-s", "--loss", "hinge (liblinear's 3) or squared_hinge (its 1 and 2).",
+                      type=click.Choice(["hinge", "squared_hinge", *_LOSSES]), default="hinge",
+                      callback=lambda c, p, name: _LOSSES.get(name, name))
+    bias: float = _option("-B", "--bias", "Learn an intercept, as the weight of a constant column "
+                          "of this height; by default there is none (LinearSVC has one of height "
+                          "1).", default=-1.0, type=FiniteFloat(min=-1), metavar="HEIGHT")
+    free_intercept: bool = _flag("-R", "--free-intercept", "Leave it out of the penalty.")
+    weights: tuple[str, ...] = _option("-w", "--class-weight", "Multiply the weights of a class "
+                                       "(repeatable); balanced gives all classes the same total.",
+                                       default=(), multiple=True, metavar="LABEL=W")
+    positive: str | None = _option("--positive", "The class against all others.", metavar="LABEL")
+    certify: float | None = _option("--certify", "Prove that no C in the range has an error lower "
+                                    "by more than EPS in cross-validation.", metavar="EPS",
+                                    type=FiniteFloat(min=0, min_open=True, max=1))
     # How.
-    solver: str = _name(
-        "--solver", "auto, working-set, newton, dcd, block-dcd, ... (compare runs several).",
-        default="auto")  # fmt: skip
+    solver: str = _name("--solver", "auto, newton, dcd, ... (see compare).", default="auto")
+    solvers: str | None = _option("--solvers", "By default those of auto,dcd,ocas,sgd-m that "
+                                  "minimise this objective.", metavar="A,B,...")
     max_iter: int = _count("--max-iter", "Limit on passes, for each class and fit.", default=1000)
-    max_time: float | None = _option(
-        "--max-time", "Limit in seconds, for each class of each fit; for the whole `select`.",
-        type=NOT_NEGATIVE, metavar="SECONDS")  # fmt: skip
+    max_time: float | None = _option("--max-time", "Limit for each class of each fit; for the "
+                                     "whole `select`.", type=NOT_NEGATIVE, metavar="SECONDS")
+    max_fits: int = _option("--max-fits", "Limit on values of C.", default=200, type=SEVERAL)
+    values: int | None = _option("--values", "Values of C to fit first; by default 20, or for a "
+                                 "proof powers of ten.", type=SEVERAL, metavar="N")
+    folds: int | None = _option("-v", "--folds", "Folds of cross-validation, by default 5. `train` "
+                                "then writes no model.", type=SEVERAL, metavar="N")
+    find_C: bool = _flag("-C", "--find-C", "Write no model, but print the C from 2^-10 to 2^10 of "
+                         "the best accuracy in cross-validation.")
     seed: int = _option("--seed", "Of orders, and folds.", default=0, type=click.IntRange(0))
-    device: str | None = _option(
-        "--device", "Train there with PyTorch, all classes at once: for embeddings and other rows "
-        "without zeros. cuda is a GPU.", type=click.Choice(["cpu", "cuda"]))  # fmt: skip
+    device: str | None = _option("--device", "Train there with PyTorch, all classes at once, on "
+                                 "rows without zeros.", type=click.Choice(["cpu", "cuda"]))
     n_jobs: int | None = _count("--n-jobs", "Threads; by default one per processor.")
-    witness: bool | None = _option(
-        "--witness/--no-witness", "Write MODEL.witness, by which `verify` recomputes L: up to four "
-        "bytes for each row and class. By default where it costs no pass: from a stream, if `auto` "
-        "or `block-dcd` ascends coordinates.")  # fmt: skip
-    memory: int | None = _option(
-        "--memory", "Memory that this process may use, such as 500M. Larger data are streamed from "
-        "disk in each pass (needs a file made by `certsvm convert`).",
-        type=size, metavar="SIZE")  # fmt: skip
+    exact: bool = _flag("--exact", "Compute with integers of any length: slower, never undecided.")
+    memory: int | None = _option("--memory", "Memory that this process may use, such as 500M: "
+                                 "larger converted files are streamed from disk in each pass.",
+                                 callback=_size, metavar="SIZE")
     stream: bool = _flag("--stream", "Stream a converted file even if it fits in memory.")
+    checkpoint: str | None = _option("--checkpoint", "Save the state of training there, and resume "
+                                     "from it.", type=click.Path(file_okay=False), metavar="DIR")
+    checkpoint_every: float = _option("--checkpoint-every", "Least time between checkpoints.",
+                                      default=10.0, type=NOT_NEGATIVE, metavar="SECONDS")
+    cluster: str | None = _option("--dask", "Train a converted FILE, or a folder of them, on this "
+                                  "scheduler, or on local:N processes.", metavar="ADDRESS")
+    deadline: float = _option("--deadline", "A cluster that ends no task for so long is lost.",
+                              default=60.0, type=POSITIVE, metavar="SECONDS")
+    # What to write.
+    out: str | None = _option("-o", "--output", "Where to write, instead of the default; of "
+                                 "`path` a folder.")
+    at: tuple[float, ...] = _option("--at", "Also write the model at this C, interpolated and "
+                                    "certified (repeatable).", default=(), multiple=True,
+                                    type=POSITIVE, metavar="C")
+    witness: bool | None = _option("--witness/--no-witness", "Write MODEL.witness, by which "
+                                   "`verify` recomputes L: up to four bytes for each row and "
+                                   "class. By default where it costs no pass, as of most streams.")
+    plot: str | None = _option("--plot", "Draw the result (png, svg, pdf).", metavar="PICTURE")
+    scores: bool = _flag("--scores", "Print scores, too: of the second class, or of each class.")
+    block_size: int | None = _option("--block-size", "Of blocks, two of which training holds at "
+                                     "once; by default up to 16M.", callback=_size, metavar="SIZE")
+    keep_order: bool = _flag("--keep-order", "Do not shuffle, though training needs random order.")
+    standardize: bool = _flag("--standardize", "To deviation 1; if dense, also to mean 0.")
+    save: str | None = _option("-s", "--save", "Keep the numbers there.", metavar="SCALING")
+    restore: str | None = _option("-r", "--restore", "Scale as this file of --save says.",
+                                  metavar="SCALING", type=click.Path(exists=True, dir_okay=False))
     # What to print.
     as_json: bool = _flag("--json", "Put the result on standard output as JSON.")
     quiet: bool = _flag("-q", "--quiet", "Show no progress and no summary.")
 
-    def __post_init__(self) -> None:
-        if self.free_intercept and not self.bias > 0.0:
-            raise click.UsageError("--free-intercept (-R) needs an intercept: -B 1")
-        if not self.C_range[0] < self.C_range[1]:
-            raise click.UsageError("--range: the first must be less than the second")
-
+    # fmt: on
     @property
     def silent(self) -> bool:
         """Whether to show no progress."""
@@ -191,22 +176,24 @@ class Options:
     def answer(self, told: Mapping[str, Any], text: object, code: int = 0) -> NoReturn:
         """End the command: print what is told as JSON, if asked to, or as text."""
         if self.as_json:
-            click.echo(json.dumps(without_infinities(told), allow_nan=False))
+            # JSON has no infinities and no NaN: they become null.
+            finite = json.loads(json.dumps(told), parse_constant=lambda name: None)
+            click.echo(json.dumps(finite))
         elif not self.quiet:
             click.echo(str(text))
         raise SystemExit(code)
 
     def reading(self, kind: str) -> dict[str, Any]:
-        """Arguments for the reader of "text" or of a "table"; of other kinds there are none.
+        """Arguments for the reader of "text", a "table" or "embeddings"; others take none.
 
         Raises if there are options for other kinds of files.
         """
-        names = _READING.get(kind, ())
-        for name in {*_ALL, *_NOT_IN.get(kind, ())}.difference(names):
-            if getattr(self, name) != getattr(Options, name):
-                raise BadInput(f"{_FIELDS[name]['names'][0]} does not apply to {_KINDS[kind]}")
-        given = {name: getattr(self, name) for name in names}
-        if "drop" in given:
+        name, arguments, others = _KINDS[kind]
+        for option in {*TRAINING_DATA, "ignore"}.difference(arguments, others):
+            if getattr(self, option) != getattr(Options, option):
+                raise ValueError(f"{_FIELDS[option]['names'][0]} does not apply to {name}")
+        given = {option: getattr(self, option) for option in arguments}
+        if kind == "table":
             given |= {"ignore": given.pop("drop"), "columns": self.columns or None}
         return given
 
@@ -216,80 +203,62 @@ class Options:
         # A free intercept does not depend on it, but how well solvers converge does.
         return 1.0 if self.free_intercept else max(self.bias, 0.0)
 
-    def settings(self, C: float, **more: Any) -> Settings:
-        """How to train."""
-        from certsvm.kernels.losses import loss_named
-        from certsvm.problem.base import Objective
-        from certsvm.resources import available_processors
-        from certsvm.training.settings import Settings
-
-        return Settings(
-            Objective(C, loss_named(self.loss), not self.free_intercept),
-            tol=DEFAULT_TOL if self.tol is None else self.tol, solver=self.solver,
-            max_iter=self.max_iter, max_time=self.max_time, seed=self.seed,
-            n_jobs=self.n_jobs or available_processors(), **more,
-        )  # fmt: skip
-
 
 _FIELDS = {item.name: item.metadata for item in fields(Options)}
-_TEXT = ("zero_based", "n_features")
+_TEXT, _EMBEDDINGS = ("zero_based", "n_features"), ("label", "embeddings")
 _TABLE = ("label", "weight", "header", "separator", "categorical", "drop", "columns")
-_EMBEDDINGS = ("label", "embeddings")
-_READING = {"text": _TEXT, "table": _TABLE, "embeddings": _EMBEDDINGS}
-_ALL = {*_TEXT, *_TABLE, *_EMBEDDINGS}
-_NOT_IN = {
-    "text": ("ignore",), "embeddings": ("ignore",), "blocks": ("float32",), "model": ("float32",)
-}  # fmt: skip
-_KINDS = {
-    "text": "libsvm text", "table": "tables", "blocks": "converted files", "model": "models",
-    "embeddings": "embeddings",
-}  # fmt: skip
+# What files are called, and the options for them: arguments of their reader, and others.
+_KINDS: dict[str, tuple[str, Sequence[str], Sequence[str]]] = {
+    "text": ("libsvm text", _TEXT, ["float32"]),
+    "table": ("tables", _TABLE, ["float32", "ignore"]),
+    "embeddings": ("embeddings", _EMBEDDINGS, ["float32"]),
+    "blocks": ("converted files", (), ["ignore"]),
+    "model": ("models", (), ()),
+}
 
 # What several commands take.
 DATA = (*_TEXT, "float32", *_EMBEDDINGS, "weight", "header", "separator")
 TRAINING_DATA = (*DATA, "categorical", "drop", "columns")
 PROBLEM = ("tol", "loss", "bias", "free_intercept", "max_iter", "seed")
 FIT = (*PROBLEM, "weights", "solver", "max_time", "n_jobs")
-STREAM = ("witness", "memory", "stream")
+STREAM = ("out", "witness", "memory", "stream")
 OUTPUT = ("as_json", "quiet")
-
-
-_ARGUMENTS = {
-    "MODEL": click.argument("model", type=click.Path(True, dir_okay=False)),
-    "FILE": click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True)),
-    "OUTPUT": click.argument("output", type=OUTPUT_FILE),
+_ARGUMENTS: dict[str, click.Parameter] = {
+    "MODEL": click.Argument(["model"], type=click.Path(True, dir_okay=False)),
+    "FILE": click.Argument(["file"], type=click.Path(True, dir_okay=False, allow_dash=True)),
+    "OUTPUT": click.Argument(["output"]),
 }
 
 
 def command(
-    *parameters: str | Decorator, cls: type[click.Command] = click.Command, **defaults: Any
+    *parameters: str | click.Parameter, **defaults: Any
 ) -> Callable[[Command], click.Command]:
-    """Declare a command by its parameters, of which those that commands share are named.
+    """Declare a command by its parameters: names of options, and arguments.
 
-    The command gets the values of shared options as one ``Options``, first. The keywords are
-    defaults of shared options that are the command's own.
+    The command gets the values of options as one ``Options``, first. The keywords are defaults of
+    options that are the command's own; they may be None.
     """
 
     def decorate(function: Command) -> click.Command:
         @functools.wraps(function)
         def called(**given: Any) -> Any:
             options = Options(**{name: given.pop(name) for name in given.keys() & _FIELDS.keys()})
+            if "zero_based" in parameters:
+                # Data are read and used by kernels.
+                watch_compilation(quiet=options.silent)
             return function(options, **given)
 
-        made: Command = called
-        for parameter in reversed(parameters):
-            made = (_shared(parameter, defaults) if isinstance(parameter, str) else parameter)(made)
-        return click.command(cls=cls)(made)
+        known = _ARGUMENTS | {name: _shared(name, defaults) for name in _FIELDS}
+        made = [known[p] if isinstance(p, str) else p for p in parameters]
+        return click.command(params=made)(called)
 
     return decorate
 
 
-def _shared(name: str, defaults: Mapping[str, Any]) -> Decorator:
-    if name in _ARGUMENTS:
-        return _ARGUMENTS[name]
+def _shared(name: str, defaults: Mapping[str, Any]) -> click.Option:
     attributes = dict(_FIELDS[name])
-    attributes["default"] = defaults.get(name, attributes["default"])
-    return click.option(*attributes.pop("names"), name, **attributes)
+    default = attributes["default"] = defaults.get(name, getattr(Options, name))
+    return click.Option([*attributes.pop("names"), name], show_default=bool(default), **attributes)
 
 
 def check_together(excluded: Mapping[str, Sequence[str]], needed: Mapping[str, str]) -> None:
@@ -307,11 +276,10 @@ def check_together(excluded: Mapping[str, Sequence[str]], needed: Mapping[str, s
         str(p.name): max(p.opts, key=len) if isinstance(p, click.Option) else p.human_readable_name
         for p in context.command.params
     }
-    source = {name: context.get_parameter_source(name) for name in flags}
-    given = {name for name in flags if source[name] is ParameterSource.COMMANDLINE}
-    for name in given & excluded.keys():
-        for other in sorted(given.intersection(excluded[name])):
-            raise click.UsageError(f"{flags[other]} does not go with {flags[name]}")
-    for name in given & needed.keys():
-        if needed[name] not in given:
+    given = [n for n in flags if context.get_parameter_source(n) is ParameterSource.COMMANDLINE]
+    for name in given:
+        for other in given:
+            if other in excluded.get(name, ()):
+                raise click.UsageError(f"{flags[other]} does not go with {flags[name]}")
+        if needed.get(name, name) not in given:
             raise click.UsageError(f"{flags[name]} goes with {flags[needed[name]]} only")

@@ -6,6 +6,7 @@ Kernels that are compiled are told of, too, since that may take longer than trai
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,90 +17,65 @@ from certsvm.certificates.certificate import tidy
 from certsvm.cli import say
 
 if TYPE_CHECKING:
-    from certsvm.training.settings import Callback, Observer, Progress
+    from certsvm.training.settings import Callback, Observer
 
 _SECONDS_BETWEEN_LINES = 5.0
 
-UNKEPT = (
-    "there is no folder for compiled kernels that can be written to: set NUMBA_CACHE_DIR to one "
-    "(`certsvm compile` fills it)"
-)
-
-Line = Callable[[str | None], None]
-"""Shows a text behind a title; None ends the line."""
+UNKEPT = "no folder for compiled kernels can be written to: set NUMBA_CACHE_DIR to one"
 
 
 @contextmanager
-def live_lines(*, quiet: bool) -> Iterator[Callable[[str], Line]]:
-    """A function that begins a line with a title."""
-    if quiet:
-        yield lambda title: lambda text: None
-    elif sys.stderr is not None and sys.stderr.isatty():
+def live_lines(*, quiet: bool) -> Iterator[Callable[[str, str | None], None]]:
+    """A function that shows a text behind a title; None ends the line of the title."""
+    if not quiet and sys.stderr is not None and sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn
 
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            lines = functools.cache(bar.add_task)
+            yield lambda title, text: bar.update(
+                lines(title), description=f"{title}: {text}", visible=text is not None
+            )
+        return
+    last = math.inf if quiet else time.perf_counter()
 
-            def begun(title: str) -> Line:
-                task = bar.add_task(title)
-
-                def show(text: str | None) -> None:
-                    if text is None:
-                        bar.remove_task(task)
-                    else:
-                        bar.update(task, description=f"{title}: {text}")
-
-                return show
-
-            yield begun
-    else:
-        yield _printed_line
-
-
-def _printed_line(title: str) -> Line:
-    last = time.perf_counter()
-
-    def show(text: str | None) -> None:
+    def show(title: str, text: str | None) -> None:
         nonlocal last
         if text is not None and time.perf_counter() - last >= _SECONDS_BETWEEN_LINES:
             last = time.perf_counter()
             say(f"{title}: {text}")
 
-    return show
+    yield show
 
 
 @contextmanager
-def training_progress(title: str = "{}", *, n_classes: int = 0, quiet: bool) -> Iterator[Observer]:
-    """An observer that shows the passes of each class, or whatever the title is to name.
+def training_progress(*, n_classes: int = 0, quiet: bool) -> Iterator[Observer]:
+    """An observer that shows the passes of each class, or without a number of each solver.
 
-    Of so many classes, it counts those that are proved.
+    Of several classes, it counts those that are proved.
     """
     from certsvm.training.history import shown_record
     from certsvm.training.settings import Observer
 
-    lines: dict[int, Line] = {}
-    n_proved = 0
+    title = ("{}", "training")[n_classes] if n_classes < 2 else "class {}"
 
     class Shown(Observer):
+        n_proved = 0
+
         def begin(self, i: int, label: Any, problem: Any) -> Sequence[Callback]:
-            show = lines[i] = begun(title.format(tidy(label)))
-
-            def after_pass(progress: Progress) -> None:
-                show(shown_record(progress.record))
-
-            return [after_pass]
+            line = title.format(tidy(label))
+            return [lambda progress: show(line, shown_record(progress.record))]
 
         def end(self, i: int, label: Any, result: Any) -> None:
-            nonlocal n_proved
-            n_proved += result.certificate.met
-            if n_classes:
-                total(f"{n_proved} of {n_classes} proved")
-            if i in lines:
-                lines.pop(i)(None)
+            self.n_proved += result.certificate.met
+            if n_classes > 1:
+                show("classes", f"{self.n_proved} of {n_classes} proved")
+            show(title.format(tidy(label)), None)
 
-    with live_lines(quiet=quiet) as begun:
-        total = begun("classes") if n_classes else lambda text: None
+    with live_lines(quiet=quiet) as show:
+        if n_classes > 1:
+            show("classes", f"0 of {n_classes} proved")
         yield Shown()
 
 

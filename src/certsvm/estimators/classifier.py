@@ -29,7 +29,6 @@ from certsvm.matrices import checked_csr, dense, exact_labels, refuse_broken
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
-from certsvm.training.history import History
 from certsvm.verification.evidence import Fingerprint, added_up
 from certsvm.verification.optimum_intervals import (
     Array,
@@ -336,7 +335,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
     def _facts(self, X: Any, y: Any) -> Any:
         """What a page tells: the model, its history and what it answers on X, if given."""
         from certsvm.files.model import Model
-        from certsvm.report import Evaluation, Fit
+        from certsvm.report import Evaluation, fit_parts
 
         evaluation = None
         if X is None and y is not None:
@@ -354,12 +353,9 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
                 if not are_tensors(X) and not hasattr(X, "dask"):
                     fingerprint = Fingerprint.of(X, y)
             evaluation = Evaluation(int(X.shape[0]), stability, confusion, fingerprint)
-        # There is none after partial_fit.
-        histories = getattr(self, "history_", None)
-        return Fit(
+        return fit_parts(
             Model.from_estimator(self), _VERIFICATION, dual_kept=hasattr(self, "dual_coef_"),
             evaluation=evaluation,
-            histories=[histories] if isinstance(histories, History) else histories,
             n_rows=getattr(self, "n_samples_seen_", None),
         )  # fmt: skip
 

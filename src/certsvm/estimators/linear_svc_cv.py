@@ -33,7 +33,7 @@ from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.sources import MemorySource
-from certsvm.report import PageFile, choice_parts, fit_parts, page, write_page
+from certsvm.report import PageFile, choice_parts, page, write_page
 from certsvm.solvers import Solver
 from certsvm.training.settings import Result
 
@@ -393,7 +393,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         parts = choice_parts(self.curve_, self.certify, self.certified_)
         if self.refit:
-            parts["fit"] = fit_parts(self.best_estimator_._facts(X, y))
+            parts["fit"] = self.best_estimator_._facts(X, y)
         title = "Linear SVM: the choice of C"
         subtitle = f"cross-validation on {self.n_splits_} folds"
         return write_page(path, page(title, subtitle, **parts))

@@ -23,8 +23,8 @@ from certsvm.fitting.path import PathProgress, Trace, trace_path
 from certsvm.fitting.sources import Source, StreamSource
 from certsvm.markup import element, table
 from certsvm.matrices import dense
-from certsvm.plots import draw_path, new_figure, notebook_chart, saved
-from certsvm.report import PageFile, PathPoints, path_report, write_page
+from certsvm.plots import draw_path, notebook_chart, plot
+from certsvm.report import PageFile, path_report, write_page
 from certsvm.scalars import as_float
 
 # Values of C on the slider of a report.
@@ -132,15 +132,11 @@ class Path(Trace, Sequence[LinearSVC]):
         figure : matplotlib.figure.Figure
             The plot.
         """
-        figure = new_figure(7, 4)
-        axis = figure.subplots()
-        self._draw(axis)
-        axis.legend()
-        return saved(figure, path)
+        return plot([self._draw], path)
 
     def _draw(self, axis: Any) -> None:
         points = self._points()
-        draw_path(axis, points.Cs, points.gaps, points.fitted, self.tol)
+        draw_path(axis, points["Cs"], points["gaps"], points["fitted"], self.tol)
 
     def report(
         self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
@@ -166,9 +162,10 @@ class Path(Trace, Sequence[LinearSVC]):
         names = getattr(self.models[0], "feature_names_in_", None)
         if names is None:
             names = [f"column {j}" for j in range(self.models[0].n_features_in_)]
-        return write_page(path, path_report(self._points(X, y), names, self.tol, self.worst_gap))
+        points = self._points(X, y) | {"names": names}
+        return write_page(path, path_report(**points, tol=self.tol, worst_gap=self.worst_gap))
 
-    def _points(self, X: Any = None, y: Any = None) -> PathPoints:
+    def _points(self, X: Any = None, y: Any = None) -> dict[str, Any]:
         """The path at the fitted values of C and some between them."""
         fitted = np.array([knot.C for knot in self.knots])
         n = max(4, _MOST_POINTS // max(1, fitted.size - 1))
@@ -190,9 +187,10 @@ class Path(Trace, Sequence[LinearSVC]):
         bounds = [(c.primal, c.dual, c.proved_gap) for c in map(self._known, Cs.tolist())]
         objective = self.knots[0].results[0].certificate.objective
         primal, dual, gaps = map(list, zip(*bounds, strict=True))
-        return PathPoints(
-            Cs.tolist(), primal, dual, gaps, fitted.tolist(), coefs, labels, objective, errors
-        )
+        return {
+            "Cs": Cs.tolist(), "primal": primal, "dual": dual, "gaps": gaps, "coefs": coefs,
+            "fitted": fitted.tolist(), "labels": labels, "objective": objective, "errors": errors,
+        }  # fmt: skip
 
     def _known(self, C: float) -> Certificate:
         try:

@@ -86,9 +86,9 @@ class Comparison:
         figure : matplotlib.figure.Figure
             To be shown or changed.
         """
-        from certsvm.plots import plot_comparison
+        from certsvm.plots import comparison_charts, plot
 
-        return plot_comparison(self.histories, self.dual, self.target, path)
+        return plot(comparison_charts(self.histories, self.dual, self.target), path)
 
     def _cells(self) -> list[list[str]]:
         """The table as text, with its header."""
@@ -203,7 +203,8 @@ def compare(
         intercept_scaling=intercept_scaling if fit_intercept else 0.0,
     )  # fmt: skip
     if source.classes.size != 2:
-        raise ValueError(f"compare needs two classes, y has {source.classes.size}; pass y == label")
+        what = f"compare needs two classes, and there are {source.classes.size}"
+        raise ValueError(f"{what}: choose one (y == label, or --positive LABEL)")
     problem, seed = source.problem(0, objective), np.random.SeedSequence(random_state)
     sides = [np.flatnonzero(sign * problem.signed_weights > 0) for sign in (1, -1)]
     few = problem.sample(np.concatenate([side[:_TRIAL_ROWS] for side in sides]))

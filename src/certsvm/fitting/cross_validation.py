@@ -30,7 +30,7 @@ from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold, Submit, submitter
 from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at
 from certsvm.markup import element, table
-from certsvm.plots import draw_curve, new_figure, notebook_chart, saved
+from certsvm.plots import draw_curve, notebook_chart, plot
 from certsvm.problem.rows import Vector
 from certsvm.solvers import Newton, Start
 from certsvm.training.history import History
@@ -194,11 +194,7 @@ class Curve:
             The plot: the bounds at each C, the line that nothing is below, a dot for each value
             that was fitted, and a star for the choice.
         """
-        figure = new_figure(7, 4.5)
-        axis = figure.subplots()
-        draw_curve(axis, self)
-        axis.legend()
-        return saved(figure, path)
+        return plot([partial(draw_curve, curve=self)], path)
 
 
 class CrossValidation:

@@ -1,7 +1,7 @@
 """Reports of fits, paths and choices of C: one HTML page that contains all it needs.
 
-A fit is told with what is proved, how training went, and what the model says. On pages over a range
-of C, a slider goes through its values: charts show where it is, and figures and weights follow.
+A fit is told with what is proved, how training went, and what the model says. On the page of a
+path, a slider goes through the values of C: charts show where it is, figures and weights follow.
 """
 
 from __future__ import annotations
@@ -9,14 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import platform
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,20 +21,12 @@ import numpy as np
 
 from certsvm import plots
 from certsvm._version import __version__
-from certsvm.certificates.certificate import (
-    Certificate,
-    percent,
-    percentage_points,
-    relative_gap,
-    tidy,
-)
+from certsvm.certificates import certificate as claims
 from certsvm.files.atomic import atomic_write
-from certsvm.files.model import Model
-from certsvm.markup import element
-from certsvm.training.history import History
+from certsvm.files.model import Model, listing
+from certsvm.markup import Html, element
 from certsvm.verification.evidence import Fingerprint
 
-_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 # Classes whose weights are shown, their weights, and classes of a confusion matrix.
 _MOST_CLASSES, _MOST_WEIGHTS, _MOST_CONFUSED = 12, 20, 12
 # On a path: weights that are shown at once, and those that these are taken from.
@@ -60,29 +49,18 @@ def page(title: str, subtitle: str, **parts: object) -> str:
     page : str
         A document in HTML.
     """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError("reports need Jinja2: pip install 'certsvm[plot]'") from error
+    import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("certsvm.report", "static"),
         # Labels and names come from files, and must not become markup.
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_unbroken,
+        autoescape=True, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
-    environment.filters["percent"] = percent
-    machine = {
-        "system": f"{platform.system()} {platform.machine()}",
-        "processors": os.cpu_count() or "unknown",
-        "Python": platform.python_version(),
-        "packages": ", ".join(f"{name} {version(name)}" for name in _PACKAGES),
-        "certsvm": __version__,
-    }
+    environment.filters["percent"] = claims.percent
+    template = environment.get_template("page.html")
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    return environment.get_template("page.html").render(
-        title=title, subtitle=subtitle, version=__version__, machine=machine, now=now, **parts
-    )
+    return template.render(title=title, subtitle=subtitle, version=__version__, now=now, **parts)
 
 
 class PageFile(str):
@@ -107,24 +85,7 @@ def write_page(path: str | os.PathLike[str] | None, content: str) -> PageFile | 
     return PageFile(to) if path is None else None
 
 
-def _unbroken(value: Any) -> Any:
-    """No line ends between a number and its unit."""
-    if not isinstance(value, str) or hasattr(value, "__html__"):
-        return value
-    return value.replace(" %", "\N{NO-BREAK SPACE}%")
-
-
-class Verdict(NamedTuple):
-    """What is proved: a sentence with a figure that catches the eye."""
-
-    met: bool
-    before: str
-    figure: str = ""
-    after: str = ""
-
-
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """What a model answers on some rows.
 
     Attributes
@@ -149,11 +110,20 @@ class Evaluation:
     top_5: float | None = None
 
 
-@dataclass(frozen=True)
-class Fit:
-    """What a page about a model is made of.
+def fit_report(fit: dict[str, Any]) -> str:
+    """The page about what ``fit_parts`` returns, in HTML."""
+    model: Model = fit["model"]
+    subtitle = f"{model.n_features:,} columns; classes {listing(model.classes.tolist())}"
+    return page("Linear SVM: the fit and its proof", subtitle, fit=fit)
 
-    Attributes
+
+def fit_parts(
+    model: Model, command: str, *, dual_kept: bool, claimed: bool = False,
+    evaluation: Evaluation | None = None, n_rows: int | None = None, files: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """What a page has about one model.
+
+    Parameters
     ----------
     model : Model
         The fitted model.
@@ -165,66 +135,42 @@ class Fit:
         Whether the certificate was read from a file, which may say anything.
     evaluation : Evaluation, default=None
         What it answers on some rows.
-    histories : sequence of History, default=None
-        How training went, with times, for each problem; None takes what the model keeps.
     n_rows : int, default=None
         The number of training rows; None takes the one of the model's fingerprint.
     files : sequence of str, default=()
         The files of the model and its witness in base64, which the page then can check. Without
         them, a page about a file says that they are too large.
     """
-
-    model: Model
-    command: str
-    dual_kept: bool
-    claimed: bool = False
-    evaluation: Evaluation | None = None
-    histories: Sequence[History] | None = None
-    n_rows: int | None = None
-    files: Sequence[str] = ()
-
-
-def fit_report(fit: Fit) -> str:
-    """The page, in HTML."""
-    names = ", ".join(tidy(label) for label in fit.model.classes[:6])
-    more = f" and {fit.model.classes.size - 6} more" if fit.model.classes.size > 6 else ""
-    subtitle = f"{fit.model.n_features:,} columns; classes {names}{more}"
-    return page("Linear SVM: the fit and its proof", subtitle, fit=fit_parts(fit))
-
-
-def fit_parts(fit: Fit) -> dict[str, Any]:
-    """What a page has about one model."""
-    model, confusion = fit.model, fit.evaluation.confusion if fit.evaluation else None
-    labels = [tidy(label) for label in model.classes.tolist()]
+    confusion = evaluation.confusion if evaluation else None
+    labels = [claims.tidy(label) for label in model.classes.tolist()]
     problems = labels[-model.n_problems :]
     gaps = [_gap_if_any(certificate) for certificate in model.certificates]
     worst = gaps.index(max(gaps)) if gaps else 0
-    training = [_closing(fit, i) for i in range(model.n_problems)]
+    history = np.empty((0, 4)) if model.history is None else model.history
+    training = [history[history[:, 0] == i] for i in range(model.n_problems)]
     hidden = set() if model.parameters.get("intercept_scaling") else {"penalize_intercept"}
     parameters = {k: _shown(v) for k, v in model.parameters.items() if k not in hidden}
     if not (model.class_weight == 1.0).all():
         parameters["weights of classes"] = _shown(model.class_weight.tolist())
     return {
-        "about": fit,
-        "problems": problems,
-        "worst": worst,
-        "verdict": verdict(model.certificates, claimed=fit.claimed),
-        "training": training,
-        # One pass is no line.
-        "charts": _charts(training[worst]) if len(training[worst]["passes"]) > 1 else [],
+        "model": model, "command": command, "dual_kept": dual_kept, "claimed": claimed,
+        "evaluation": evaluation, "n_rows": n_rows, "files": files, "problems": problems,
+        "worst": worst, "verdict": verdict(model.certificates, claimed=claimed),
+        "passes": [kept[-1, 1] if len(kept) else None for kept in training],
+        "charts": _charts(training[worst]),
         "answers": None if confusion is None else _answers(confusion, labels),
         "weights": _weights(model, problems),
         "parameters": parameters,
-    }
+    }  # fmt: skip
 
 
-def verdict(certificates: Sequence[Certificate], *, claimed: bool = False) -> Verdict:
-    """The certificate as a sentence; for several classes, of the worst."""
+def verdict(certificates: Sequence[claims.Certificate], claimed: bool = False) -> tuple[bool, str]:
+    """Whether the target is met, and the certificate as a sentence; of several, the worst."""
     if not certificates:
-        return Verdict(False, "Nothing is proved about this model.")
+        return False, "Nothing is proved about this model."
     worst = max(certificates, key=_gap_if_any)
     if not 0.0 <= worst.proved_gap < math.inf:
-        return Verdict(False, str(worst))
+        return False, str(worst)
     # In a forged file, targets differ.
     missed = [certificate for certificate in certificates if not certificate.met]
     of = "Its objective is" if len(certificates) == 1 else "The objective of every class is"
@@ -232,53 +178,52 @@ def verdict(certificates: Sequence[Certificate], *, claimed: bool = False) -> Ve
     if claimed:
         proved = "This is claimed by the file; run the command below to prove it."
     target = f"Target of {(missed or [worst])[0].target * 100:.6g} %"
+    figure = element("strong", claims.percent(worst.proved_gap))
     after = f"of the best possible value. {proved} {target} {'not met' if missed else 'met'}."
-    return Verdict(not missed, f"{of} within", percent(worst.proved_gap), after)
+    return not missed, Html(f"{of} within {figure} {after}")
 
 
-def _gap_if_any(certificate: Certificate) -> float:
+def _gap_if_any(certificate: claims.Certificate) -> float:
     """The proved gap; infinite for a contradiction, whose gap is negative."""
     gap = certificate.proved_gap
     return gap if gap >= 0.0 else math.inf
 
 
-def _closing(fit: Fit, i: int) -> dict[str, list[float]]:
-    """How J and L of one problem closed in on each other: as trained, or as the model tells."""
-    if fit.histories is not None:
-        history = fit.histories[i]
-        bounds = zip(("primal", "dual"), history.best_bounds(), strict=True)
-        columns = {name: history[name] for name in ("passes", "seconds")} | dict(bounds)
-    else:
-        kept = np.empty((0, 4)) if fit.model.history is None else fit.model.history
-        columns = dict(zip(("passes", "primal", "dual"), kept[kept[:, 0] == i, 1:].T, strict=True))
-    return {name: column.tolist() for name, column in columns.items()}
-
-
-def _charts(closing: Mapping[str, list[float]]) -> Any:
-    """J and L against time, or against passes, and their gap."""
-    label = "seconds" if "seconds" in closing else "passes"
-    x, primal, dual = closing[label], closing["primal"], closing["dual"]
-    gaps = [relative_gap(J, L) for J, L in zip(primal, dual, strict=True)]
+def _charts(kept: Any) -> Any:
+    """J and L of a problem against passes, and their gap."""
+    if len(kept) < 2:
+        # One pass is no line.
+        return []
+    passes, primal, dual = kept[:, 1:].T.tolist()
+    gaps = [claims.relative_gap(J, L) for J, L in zip(primal, dual, strict=True)]
     return plots.charts(
-        bounds=partial(plots.draw_bounds, xlabel=label, x=x, primal=primal, dual=dual),
-        gap=partial(plots.draw_gap, xlabel=label, x=x, gaps=gaps),
+        bounds=partial(plots.draw_bounds, xlabel="passes", x=passes, primal=primal, dual=dual),
+        gap=partial(plots.draw_gap, xlabel="passes", x=passes, gaps=gaps),
     )
+
+
+def confusion_sums(confusion: Mapping[tuple[str, str], Any]) -> tuple[Counter[str], ...]:
+    """Rows, or their weight: by the true label, by the predicted one, and predicted right."""
+    n_true, n_predicted, hits = Counter[str](), Counter[str](), Counter[str]()
+    for (label, predicted), weight in confusion.items():
+        n_true[label] += weight
+        n_predicted[predicted] += weight
+        hits[label] += weight * (label == predicted)
+    return n_true, n_predicted, hits
 
 
 def _answers(confusion: Mapping[tuple[str, str], Any], classes: Sequence[str]) -> dict[str, Any]:
     """A confusion matrix with its sums; labels that are no class of the model share a row."""
-    counts, n_true, n_predicted = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+    counts = Counter[tuple[str, str]]()
     for (label, predicted), weight in confusion.items():
-        true = label if label in classes else _OTHER
-        counts[true, predicted] += weight
-        n_true[true] += weight
-        n_predicted[predicted] += weight
+        counts[label if label in classes else _OTHER, predicted] += weight
+    n_true, n_predicted, hits = confusion_sums(counts)
     rows = [*classes, *({_OTHER} & set(n_true))]
     matrix = [(row, [counts[row, column] for column in classes]) for row in rows]
     return {
-        "right": sum(counts[label, label] for label in classes),
+        "right": sum(hits[label] for label in classes),
         "total": n_true.total(),
-        "by_class": [(c, counts[c, c], n_true[c], n_predicted[c]) for c in classes],
+        "by_class": [(c, hits[c], n_true[c], n_predicted[c]) for c in classes],
         "matrix": matrix if len(rows) <= _MOST_CONFUSED else [],
     }
 
@@ -306,114 +251,82 @@ def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-@dataclass(frozen=True)
-class PathPoints:
-    """A path at many values of C.
-
-    Attributes
-    ----------
-    Cs : list of float
-        Ascending.
-    primal, dual, gaps : list of float
-        Upper and lower bounds on the objective and what they prove, of the class with the largest
-        gap at each C; NaN and infinity where nothing is proved.
-    fitted : list of float
-        The values of C that were fitted.
-    coefs : list of ndarray of shape (n_problems, n_features)
-        The weights there. Between two fits, they are interpolated.
-    labels : list of str
-        The class on the positive side of each problem.
-    objective : str
-        What is minimised, in words.
-    errors : list of float or None
-        The share of wrong predictions on given rows at each C.
-    """
-
-    Cs: list[float]
-    primal: list[float]
-    dual: list[float]
-    gaps: list[float]
-    fitted: list[float]
-    coefs: list[Any]
-    labels: list[str]
-    objective: str
-    errors: list[float] | None = None
-
-
-def path_report(points: PathPoints, names: Sequence[str], tol: float, worst_gap: float) -> str:
-    """The page of a path.
+def path_report(
+    *, Cs: Sequence[float], primal: Sequence[float], dual: Sequence[float], gaps: Sequence[float],
+    fitted: Sequence[float], coefs: Sequence[Any], labels: Sequence[str], objective: str,
+    errors: Sequence[float] | None, names: Sequence[str], tol: float, worst_gap: float,
+) -> str:  # fmt: skip
+    """The page of a path, in HTML.
 
     Parameters
     ----------
-    points : PathPoints
-        The path.
+    Cs : sequence of float
+        Ascending values of C.
+    primal, dual, gaps : sequence of float
+        Upper and lower bounds on the objective and what they prove, of the class with the largest
+        gap at each C; NaN and infinity where nothing is proved.
+    fitted : sequence of float
+        The values of C that were fitted.
+    coefs : sequence of ndarray of shape (n_problems, n_features)
+        The weights there. Between two fits, they are interpolated.
+    labels : sequence of str
+        The class on the positive side of each problem.
+    objective : str
+        What is minimised, in words.
+    errors : sequence of float or None
+        The share of wrong predictions on given rows at each C.
     names : sequence of str
         The columns.
     tol, worst_gap : float
         The relative accuracy asked for, and the one that is proved for every C in the range.
-
-    Returns
-    -------
-    page : str
-        In HTML.
     """
-    Cs, gaps = points.Cs, points.gaps
-    drawn = {"gap": partial(plots.draw_path, Cs=Cs, gaps=gaps, fitted=points.fitted, tol=tol)}
+    drawn = {"gap": partial(plots.draw_path, Cs=Cs, gaps=gaps, fitted=fitted, tol=tol)}
     shown = {
         "C": [f"{C:.4g}" for C in Cs],
-        "J": [f"{v:.6g}" if math.isfinite(v) else "unknown" for v in points.primal],
-        "L": [f"{v:.6g}" if math.isfinite(v) else "unknown" for v in points.dual],
-        "gap": [percent(g) if math.isfinite(g) else "not proved" for g in gaps],
-        "model": ["fitted" if C in points.fitted else "interpolated" for C in Cs],
+        "J": [f"{v:.6g}" if math.isfinite(v) else "unknown" for v in primal],
+        "L": [f"{v:.6g}" if math.isfinite(v) else "unknown" for v in dual],
+        "gap": [claims.percent(g) if math.isfinite(g) else "not proved" for g in gaps],
+        "model": ["fitted" if C in fitted else "interpolated" for C in Cs],
     }
-    if points.errors is not None:
-        drawn["error"] = partial(plots.draw_errors, Cs=Cs, errors=points.errors)
-        shown["error"] = [f"{100 * error:.2f} %" for error in points.errors]
-    middle = len(points.fitted) // 2
-    weights = [_largest(points, i, names) for i in range(min(len(points.labels), _MOST_CLASSES))]
+    if errors is not None:
+        drawn["error"] = partial(plots.draw_errors, Cs=Cs, errors=errors)
+        shown["error"] = [f"{100 * error:.2f} %" for error in errors]
+    numbers = range(min(len(labels), _MOST_CLASSES))
+    weights = [_largest(np.array([coef[i] for coef in coefs]), names) for i in numbers]
+    middle = len(fitted) // 2
     at_middle = [zip(w["names"], (v[middle] for v in w["values"]), strict=True) for w in weights]
+    # The script orders them by their size where the slider is.
     rows = [list(itertools.islice(bars, _MOST_ON_PATH)) for bars in at_middle]
+    places = np.log(Cs) - math.log(Cs[0])
+    share = (places / (places[-1] or 1.0)).round(5).tolist()
+    data = {"Cs": Cs, "share": share, "shown": shown, "fitted": fitted, "weights": weights}
     parts = {
         "worst_gap": worst_gap, "tol": tol, "charts": plots.charts(**drawn),
-        "weights": list(zip(points.labels, rows, strict=False)),
-        "hidden_classes": len(points.labels) - len(weights),
+        "weights": list(zip(labels, rows, strict=False)),
+        "hidden_classes": len(labels) - len(weights),
     }  # fmt: skip
     return page(
         "Linear SVMs for every C",
-        f"{points.objective}; C from {Cs[0]:g} to {Cs[-1]:g}; {len(points.fitted)} fits",
+        f"{objective}; C from {Cs[0]:g} to {Cs[-1]:g}; {len(fitted)} fits",
         path=parts,
-        slider=_slider(Cs, shown, Cs.index(points.fitted[middle]), points.fitted, weights),
+        slider={"start": Cs.index(fitted[middle]), "data": data},
     )
 
 
-def _largest(points: PathPoints, i: int, names: Sequence[str]) -> dict[str, Any]:
-    """The columns of a class that have one of the largest weights at any fitted C.
+def _largest(coefs: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The columns that have one of the largest weights at any fitted C, and the weights.
 
     Between two fits, no weight is larger than at both of them.
     """
-    coefs = np.array([coef[i] for coef in points.coefs])
     sizes = np.abs(coefs)
     top = np.unique(np.argsort(-sizes, axis=1, kind="stable")[:, :_MOST_ON_PATH])
     top = top[np.argsort(-sizes[:, top].max(axis=0), kind="stable")][:_MOST_COLUMNS]
-    # As the page is written: ordered for the C it begins with.
-    top = top[np.argsort(-sizes[len(coefs) // 2, top], kind="stable")]
     values = [[float(f"{v:.6g}") for v in column] for column in coefs[:, top].T.tolist()]
     return {"names": [names[j] for j in top], "values": values}
 
 
-def _slider(
-    Cs: Sequence[float], shown: dict[str, list[str]], start: int,
-    fitted: Sequence[float] = (), weights: Sequence[dict[str, Any]] = (),
-) -> dict[str, Any]:  # fmt: skip
-    """A position for each C, what is shown there, and the weights at fits to interpolate."""
-    places = np.log(Cs) - math.log(Cs[0])
-    share = (places / (places[-1] or 1.0)).round(5).tolist()
-    data = {"Cs": Cs, "share": share, "shown": shown, "fitted": fitted, "weights": weights}
-    return {"start": start, "data": data}
-
-
 def choice_parts(curve: Any, certify: float | None, certified: bool) -> dict[str, Any]:
-    """What cross-validation found and proved: ``choice`` and ``slider`` of a page.
+    """What cross-validation found and proved: ``choice`` of a page.
 
     Parameters
     ----------
@@ -429,22 +342,8 @@ def choice_parts(curve: Any, certify: float | None, certified: bool) -> dict[str
     parts : dict
         For ``page``.
     """
-    choice = {
-        "curve": curve, "certified": certified,
-        "error": float(curve.errors[int(np.searchsorted(curve.Cs, curve.C))]),
-        "within": None if certify is None else percentage_points(certify),
-        "charts": plots.charts(error=partial(plots.draw_curve, curve=curve)),
-    }  # fmt: skip
-    parts: dict[str, Any] = {"choice": choice}
-    if curve.lower.size:
-        # A value of C inside each piece, and both ends.
-        middles = np.sqrt(curve.edges[:-1] * curve.edges[1:])
-        Cs = np.concatenate([curve.edges[:1], middles, curve.edges[-1:]])
-        nearest = int(np.argmin(np.abs(np.log(Cs / curve.C))))
-        shown = {"C": [f"{C:.4g}" for C in Cs.tolist()]}
-        # Rounded outwards: they are proved.
-        low, high = np.floor(1e4 * curve.lower), np.ceil(1e4 * curve.upper)
-        for name, bound in (("lowest error", low), ("highest error", high)):
-            shown[name] = [f"{v / 100:.2f} %" for v in (bound[0], *bound, bound[-1])]
-        parts["slider"] = _slider(Cs.tolist(), shown, nearest)
-    return parts
+    error = float(curve.errors[int(np.searchsorted(curve.Cs, curve.C))])
+    within = None if certify is None else claims.percentage_points(certify)
+    charts = plots.charts(error=partial(plots.draw_curve, curve=curve))
+    choice = {"curve": curve, "certified": certified, "error": error, "within": within}
+    return {"choice": choice | {"charts": charts}}

@@ -118,9 +118,9 @@ class History(list[Record]):
         figure : matplotlib.figure.Figure
             The plot; without a gap if nothing is proved.
         """
-        from certsvm.plots import plot_training
+        from certsvm.plots import plot, training_charts
 
-        return plot_training({"": self}, path)
+        return plot(training_charts({"": self}), path)
 
     def _repr_html_(self) -> str:
         """For notebooks: the gap against time, and the last passes."""
@@ -244,9 +244,10 @@ class Histories(list[History]):
         figure : matplotlib.figure.Figure
             The plot; of J if nothing is proved.
         """
-        from certsvm.plots import plot_training
+        from certsvm.plots import plot, training_charts
 
-        return plot_training(dict(zip(map(tidy, self.labels), self, strict=True)), path)
+        histories = dict(zip(map(tidy, self.labels), self, strict=True))
+        return plot(training_charts(histories), path)
 
     def _repr_html_(self) -> str:
         """For notebooks: the last pass of each class."""

@@ -33,7 +33,7 @@ def test_a_converted_file_is_not_converted_again(tmp_path: Path) -> None:
     write(tmp_path / "data")
     assert run("convert", "data", "a.arrow", "--keep-order", "-q", cwd=tmp_path).code == 0
     assert not BlockFile(tmp_path / "a.arrow").summary.shuffled
-    refuse("Arrow file already", "convert", "a.arrow", "b.arrow", cwd=tmp_path)
+    refuse("not libsvm text or a table", "convert", "a.arrow", "b.arrow", cwd=tmp_path)
 
 
 def test_the_order_depends_on_the_seed(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_the_proof_is_not_reached(tmp_path: Path) -> None:
     write(tmp_path / "data")
     done = run("path data --range 0.1 10 --tol 1e-07 --max-fits 3 -o m", cwd=tmp_path)
     assert done.code == 3
-    assert "1e-05 % is proved from C = 0.1 up to C = " in done.out
+    assert "1e-05 % is not proved for every C from 0.1 to 10, but up to C = " in done.out
     assert len(list((tmp_path / "m").glob("*.model"))) == 3
     # The lowest C has no model of the accuracy, either.
     done = run("path data --range 0.1 10 --tol 1e-07 --solver sgd-s --max-iter 1", cwd=tmp_path)
@@ -134,7 +134,7 @@ def test_comparing(tmp_path: Path) -> None:
 def test_more_than_two_classes(tmp_path: Path) -> None:
     write(tmp_path / "data", n_classes=3)
     words = ("compare", "data", "--solvers", "dcd", "--json")
-    refuse("data has 3 classes (0, 1, 2)", *words, cwd=tmp_path)
+    refuse("--positive LABEL", *words, cwd=tmp_path)
     found = [run(*words, "--positive", k, cwd=tmp_path).json["primal"] for k in range(3)]
     assert len(set(found)) == 3
     refuse("there is no class 7; there are 0, 1, 2", *words, "--positive", "7", cwd=tmp_path)
