@@ -143,17 +143,14 @@ def _left_by_training(
     """The bytes that training from blocks leaves for a cache of rows; raises if it needs more."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
     from certsvm.solvers import Newton, SmoothedNewton
-    from certsvm.solvers.directions import gram_matrices
 
     stream, d = source.stream, source.dimension
     solver = source.solver(settings.solver, settings.objective)
     needed = _WITHOUT_DATA + BLOCKS_AT_ONCE * stream.largest_block
     needed += 8 * d * (solver.n_vectors + len(source.labels))
     if isinstance(solver, Newton | SmoothedNewton):
-        # The matrices of the threads, their sum, and its factor. Blocks are of about the same size.
-        n_rows = 2 * stream.n_rows // stream.n_blocks
-        n_stored = n_rows * stream.n_stored // stream.n_rows
-        needed += 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
+        # The sum, its factor, and for each thread a matrix and what is added to it.
+        needed += 8 * d * d * (2 + 2 * settings.n_jobs)
         needed += witness * _PER_CODE * stream.n_rows * len(source.labels)
     elif witness:
         needed += _PER_ROW_OF_WITNESS * stream.n_rows

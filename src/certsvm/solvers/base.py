@@ -165,6 +165,10 @@ class Run(ABC):
     computes_primal: bool = False
     """Whether the loop takes J from ``primal`` instead of computing it for the candidates."""
 
+    # What ``dual`` and ``primal`` return; a pass begins by setting it to None.
+    _last_dual: DualPoint | None = None
+    _last_primal: tuple[Vector, Bound] | None = None
+
     @abstractmethod
     def epoch(self) -> Epoch:
         """Make one pass over the rows."""
@@ -178,11 +182,11 @@ class Run(ABC):
 
     def dual(self) -> DualPoint | None:
         """A feasible dual point after the last complete pass, or None."""
-        return None
+        return self._last_dual
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """A weight vector and its J with rounding, if the last pass computed it."""
-        return None
+        return self._last_primal
 
     def warm_start(self) -> Start | None:
         """A warm start for a similar problem, if the run knows more than w."""
