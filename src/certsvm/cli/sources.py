@@ -143,14 +143,18 @@ def _left_by_training(
     """The bytes that training from blocks leaves for a cache of rows; raises if it needs more."""
     from certsvm.files.memory import BLOCKS_AT_ONCE
     from certsvm.solvers import Newton, SmoothedNewton
+    from certsvm.solvers.directions import gram_threads
 
     stream, d = source.stream, source.dimension
     solver = source.solver(settings.solver, settings.objective)
     needed = _WITHOUT_DATA + BLOCKS_AT_ONCE * stream.largest_block
     needed += 8 * d * (solver.n_vectors + len(source.labels))
     if isinstance(solver, Newton | SmoothedNewton):
-        # The sum, its factor, and for each thread a matrix and what is added to it.
-        needed += 8 * d * d * (2 + 2 * settings.n_jobs)
+        # For each thread a matrix and what is added to it; their sum, and its factor. Blocks are of
+        # about the same size.
+        n_rows = 2 * stream.n_rows // stream.n_blocks
+        per_row = stream.n_stored / stream.n_rows
+        needed += 8 * d * d * (2 + 2 * gram_threads(n_rows, per_row, d, settings.n_jobs))
         needed += witness * _PER_CODE * stream.n_rows * len(source.labels)
     elif witness:
         needed += _PER_ROW_OF_WITNESS * stream.n_rows

@@ -173,12 +173,13 @@ class Run(ABC):
     def epoch(self) -> Epoch:
         """Make one pass over the rows."""
 
-    @abstractmethod
     def candidates(self) -> Iterator[Vector]:
         """Weight vectors worth evaluating exactly, the algorithm's answer first.
 
         They are valid until the next pass; a caller that keeps one must copy it.
         """
+        if self._last_primal is not None:
+            yield self._last_primal[0]
 
     def dual(self) -> DualPoint | None:
         """A feasible dual point after the last complete pass, or None."""

@@ -23,8 +23,10 @@ BLAS is held to one thread: threads share the rows.
 
 from __future__ import annotations
 
+import operator
 import threading
 import weakref
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +45,8 @@ from certsvm.solvers.base import Solver, require
 # Rows of a dense block, columns of one, and the cost of an entry of a dense product relative to a
 # sparse one.
 _ROWS_AT_ONCE, _COLUMNS_AT_ONCE, _DENSE_COST = 2048, 2048, 0.07
+# The rows are worth a matrix per thread from so many multiplications on.
+_LEAST_SHARED = 2_000_000
 # The ridge in the space of the rows, relative to the size of the matrix and its largest entry: a
 # few times what rounding may do to the eigenvalues.
 _RIDGE = 1e-15
@@ -85,15 +89,20 @@ def newton_direction(
     return -gradient if solution is None else -solution
 
 
+def gram_threads(n_rows: int, per_row: float, d: int, n_jobs: int) -> int:
+    """How many threads share the rows in ``gram``, each with a matrix of its own."""
+    work = n_rows * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
+    return n_jobs if work >= max(4 * n_jobs * d**2, _LEAST_SHARED) else 1
+
+
 def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> NDArray[np.float64]:
     """sum_k weights_k y_k y_k' over the rows ``which``; at least the lower triangle is set."""
     arrays, d = part.rows.arrays, part.rows.dimension
     per_row = part.rows.n_stored / max(1, part.rows.n_rows)
-    sparse_pairs, dense_pairs = 0.5 * per_row**2, per_row + _DENSE_COST * d**2
 
     def gram_of(first: int, last: int) -> NDArray[np.float64]:
         G = np.zeros((d, d))
-        if isinstance(arrays, CsrRows) and sparse_pairs <= dense_pairs:
+        if isinstance(arrays, CsrRows) and 0.5 * per_row**2 <= per_row + _DENSE_COST * d**2:
             objective.sparse_gram(arrays, which, weights, first, last, G)
             return G
         for start in range(first, last, _ROWS_AT_ONCE):
@@ -104,12 +113,10 @@ def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> N
                 G += block.T @ block
         return G
 
-    # Each thread has a matrix, which takes time, too.
-    work = which.size * (min(sparse_pairs, dense_pairs) + per_row) - 4.0 * team.n_jobs * d**2
-    matrices: list[NDArray[np.float64]] = team.share(gram_of, which.size, work)
-    for other in matrices[1:]:
-        matrices[0] += other
-    return matrices[0]
+    if gram_threads(which.size, per_row, d, team.n_jobs) == 1:
+        return gram_of(0, which.size)
+    total: NDArray[np.float64] = reduce(operator.iadd, team.share(gram_of, which.size))
+    return total
 
 
 def direction_from_rows(
@@ -181,7 +188,9 @@ def _multiply_rows(rows: Rows, team: Team) -> NDArray[np.float64]:
         team.share(multiply, n, pairs)
         return K
     for start in range(0, rows.n_columns, _COLUMNS_AT_ONCE):
-        block = dense(rows.matrix[:, start : start + _COLUMNS_AT_ONCE]).astype(np.float64)
+        block = dense(rows.matrix[:, start : start + _COLUMNS_AT_ONCE]).astype(
+            np.float64, copy=False
+        )
         with single_threaded_blas():
             K += block @ block.T
     return K

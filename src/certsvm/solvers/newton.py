@@ -23,7 +23,6 @@ Result:     w, and alpha(w).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -113,15 +112,16 @@ class NewtonRun(Run):
         # new problem has another alpha at the same w.
         self._best_dual = Bound(-math.inf, 0.0)
         self._best_point: DualPoint | None = None
-        self._evaluate()
+        self._compute_alpha()
+        self._compute_primal()
 
     @property
     def sigma(self) -> float:
         """The slope of alpha as a function of the margin."""
         return self._schedule.sigma * self._problem.C
 
-    def _evaluate(self) -> None:
-        """Compute alpha(w), its dual point, the gradient and J(w) from w and its products."""
+    def _compute_alpha(self) -> None:
+        """Compute alpha(w), its dual point and the gradient from the products of w."""
         problem, options, products = self._problem, self._options, self._products
         n_free = smoothing.smoothed_alpha(
             problem.loss, products.values, problem.weights, self._alpha_hat, self.sigma,
@@ -134,10 +134,16 @@ class NewtonRun(Run):
         kept = balancing(problem, self._alpha.copy()) if options.keep_alpha else None
         point = sums.point("multipliers", kept)
         self._filled = point.alpha_sum / (problem.C * problem.weight_sum)
-        bound, primal = dual_bound(point)[0], products.primal_bound(options.team)
+        bound = dual_bound(point)[0]
         if not bound.low <= self._best_dual.low:
             self._best_dual, self._best_point = bound, point
-        self.best.offer(primal.value, bound.value)
+        self.best.offer(dual=bound.value)
+
+    def _compute_primal(self) -> None:
+        """Compute J(w), or J at a slightly longer w, from the products of w."""
+        options, products = self._options, self._products
+        primal = products.primal_bound(options.team)
+        self.best.offer(primal.value)
         if schedule.too_rounded(primal.rounding, self.best):
             products.compute(options.team)
             primal = products.primal_bound(options.team)
@@ -165,7 +171,7 @@ class NewtonRun(Run):
         if move in (Move.FROM_ZERO, Move.MULTIPLIERS):
             self._alpha_hat[:] = self._alpha if move is Move.MULTIPLIERS else 0.0
         if move is not Move.STEP:
-            self._evaluate()
+            self._compute_alpha()
         free, w, gradient = self._free, products.w, self._gradient
         slopes = response_slope(loss, self.sigma, problem.C) * weights[free]
         along.w = directions.direction(problem, free, slopes, w, gradient, options.team)
@@ -175,7 +181,8 @@ class NewtonRun(Run):
         step = smoothing.minimum_along(problem, w, along.w, falls)
         self._schedule.note_step(step)
         products.mix(1.0, step, along, options.team)
-        self._evaluate()
+        self._compute_alpha()
+        self._compute_primal()
         self._last_primal, self._last_dual = self._answer, self._best_point
         return Epoch(
             epochs=self._steps,
@@ -183,10 +190,6 @@ class NewtonRun(Run):
             primal_estimate=self._answer[1].value,
             finished=self._schedule.finished,
         )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The current w."""
-        yield self._products.w
 
     def warm_start(self) -> Start | None:
         """The vector w with the slope of alpha, and alpha if it is kept."""

@@ -28,7 +28,6 @@ Result:     w, and sigma, hence alpha.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -50,7 +49,7 @@ from certsvm.resources import Team
 from certsvm.solvers import directions, schedule
 from certsvm.solvers.base import Epoch, Options, Run, Solver
 from certsvm.solvers.schedule import Move, Schedule
-from certsvm.solvers.smoothing import STEPS, best_step, clipped_sums, smoothed_alpha
+from certsvm.solvers.smoothing import STEPS, best_step, clipped_sum, smoothed_alpha
 
 # The first rows are a sample: this share of the rows, within limits per column. With fewer rows per
 # column than the last number, it is not worthwhile.
@@ -107,13 +106,12 @@ class SmoothedNewtonRun(Run):
         self.best, self._passes = BestValues(), 0
         # Where the dual bound was best.
         self.best_response = Response(np.zeros(problem.dimension), self.sigma)
-        # The point that steps start from.
-        self._w = options.first_w(problem)
+        # The last solution of a smooth problem.
+        self._solved_w = options.first_w(problem)
         if samples and start is None and not isinstance(problem, Problem):
             self._begin_on_first_rows(rules)
-        self._solved_w = self._w
         # The point of the next pass, and the step that leads there.
-        self._next: tuple[Vector, Vector | None] = self._w, None
+        self._next: tuple[Vector, Vector | None] = self._solved_w, None
 
     @property
     def sigma(self) -> float:
@@ -136,7 +134,7 @@ class SmoothedNewtonRun(Run):
             run.epoch()
             if run.best.relative_gap <= _FIRST_GAP:
                 break
-        self._w, sigma = run._w, run._schedule.sigma
+        self._solved_w, sigma = next(run.candidates()), run._schedule.sigma
         self._schedule = Schedule(rules, sigma=sigma, sample_primal=run.best.primal)
 
     def epoch(self) -> Epoch:
@@ -177,7 +175,6 @@ class SmoothedNewtonRun(Run):
         self._schedule.steps += 1
         move = self._schedule.judge(directions.squared_gradient(problem, w, gradient), self.best)
         if move in (Move.STEP, Move.STEEPER):
-            self._w = w
             if move is Move.STEEPER:
                 self._solved_w = w
                 # The gradient and the matrix for the larger sigma, if the same rows stay free.
@@ -186,19 +183,12 @@ class SmoothedNewtonRun(Run):
                 sums.gram *= growth
             direction = directions.newton_direction(problem, sums.gram, w, gradient)
             self._next = w + direction, direction
-            return
-        if move is Move.BACK:
-            w = self._solved_w
-        elif self.best.primal > problem.C * problem.weight_sum:
-            # The w from the sample is worse than zero.
-            w = np.zeros(problem.dimension)
-        self._w = w
-        self._next = w, None
-
-    def candidates(self) -> Iterator[Vector]:
-        """The point of the last pass."""
-        if self._last_primal is not None:
-            yield self._last_primal[0]
+        elif move is Move.BACK:
+            self._next = self._solved_w, None
+        else:
+            # The w from the sample may be worse than zero.
+            worse = self.best.primal > problem.C * problem.weight_sum
+            self._next = np.zeros(problem.dimension) if worse else w, None
 
 
 @dataclass
@@ -246,7 +236,8 @@ def sums_of_part(
     rows = (ClassSums if free_intercept else RowSums).of(part, alpha, loss, C, team)
     if along is not None:
         multiply(part, along, products, team)
-        clipped_sums(loss, unclipped, weights, sigma, C, products, STEPS - 1.0, falls)
+        about = loss, unclipped, weights, sigma, C, products
+        falls[:] = [clipped_sum(*about, t) for t in STEPS - 1.0]
     above, slopes = np.zeros(alpha.size), response_slope(loss, sigma, C) * weights[free]
     above[free] = alpha[free] - smoothing_centre(loss, C, weights[free])
     pull, gram = dual.sum_of_part(part, above, team)[0], directions.gram(part, free, slopes, team)

@@ -66,21 +66,6 @@ def clipped_sum(
     return total
 
 
-@reordering_kernel
-def clipped_sums(
-    loss: Loss, unclipped: Vector, weights: Vector, sigma: float, C: float, products: Vector,
-    steps: Vector, out: Vector,
-) -> None:  # fmt: skip
-    """Add ``clipped_sum`` of each of the ``steps`` to ``out``, in one pass."""
-    slope = response_slope(loss, sigma, C)
-    for k in range(unclipped.size):
-        product, box = products[k], box_end(loss, C, weights[k])
-        change = slope * weights[k] * product
-        for i in range(steps.size):
-            value = unclipped[k] - steps[i] * change
-            out[i] += min(max(value, 0.0), box) * product
-
-
 def best_step(slopes: Vector) -> float | None:
     """The zero of a slope given at ``STEPS``; None if a step of 1 is as good.
 
