@@ -65,24 +65,6 @@ def test_the_arithmetic_of_the_bound_itself_rounds() -> None:
         assert abs(exact(bound.value) - value) <= exact(bound.rounding)
 
 
-@given(either_loss, st.integers(0, 2**32 - 1), st.integers(1, 40))
-def test_a_point_that_was_moved_many_times(case: Case, seed: int, moves: int) -> None:
-    problem = case.problem()
-    rng = np.random.default_rng(seed)
-    box = case.C * problem.weights
-    alpha = box * rng.random(box.size)
-    point = dual.dual_point(problem, alpha, "a test")
-    for _ in range(moves):
-        moved = np.where(rng.random(box.size) < 0.5, alpha, box * rng.random(box.size))
-        point = dual.moved_point(problem, point, moved - alpha, moved)
-        alpha = moved
-    assert point.alpha_sum == pytest.approx(float(alpha.sum()), rel=1e-14)
-    for value, column in zip(point.w, case.patterns().T, strict=True):
-        assert abs(exact(value) - exact_dot(alpha, column)) <= exact(point.w_rounding)
-    bound, scale = dual.dual_bound(point)
-    assert exact(bound.low) <= exact_dual(case, [exact(scale) * exact(a) for a in alpha])
-
-
 @given(either_loss, seeds, st.sampled_from([0.0, 1e-15, 1e-9, 1e-3, 1.0]))
 def test_a_bound_nearby_needs_no_rows(case: Case, seed: int, off: float) -> None:
     rng, problem = np.random.default_rng(seed), case.problem()

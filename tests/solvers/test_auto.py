@@ -5,12 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from certsvm import Problem, Rows, train
-from certsvm.certificates.dual import dual_bound, dual_point
-from certsvm.certificates.primal import primal_bound
-from certsvm.kernels.losses import LOSSES, Loss, box_end
+from certsvm.kernels.losses import LOSSES, Loss
 from certsvm.solvers import Auto, Newton, WorkingSet, auto
-from certsvm.solvers.auto import is_small, newton_cost
-from certsvm.solvers.small import solved
 
 
 def noisy(C: float, rows: int = 20_000, columns: int = 10) -> Problem:
@@ -21,9 +17,8 @@ def noisy(C: float, rows: int = 20_000, columns: int = 10) -> Problem:
 
 def test_a_small_problem_is_solved_to_the_end() -> None:
     problem = noisy(1.0, rows=200)
-    assert is_small(problem)
     result = train(problem, Auto(), tol=0.01, seed=0)
-    assert (result.solver, result.reason) == ("newton", "target met")
+    assert (result.solver, result.reason, result.passes) == ("newton", "target met", 1)
     assert result.certificate.relative_gap < 1e-12
     once = train(problem, Newton(), tol=0.01, seed=0)
     assert once.certificate.relative_gap > 1e-9
@@ -31,7 +26,6 @@ def test_a_small_problem_is_solved_to_the_end() -> None:
 
 def test_an_easy_problem_stays_with_working_sets() -> None:
     problem = noisy(1e-3)
-    assert not is_small(problem)
     result = train(problem, Auto(), tol=0.01, seed=0)
     assert result.solver == "working-set"
     same = train(problem, WorkingSet(), tol=0.01, seed=0)
@@ -49,18 +43,15 @@ def test_wide_data_of_different_scales_go_over_to_newton() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 600)) * np.exp(3.0 * rng.standard_normal(600))
     problem = Problem(Rows(X), np.where(rng.random(400) < 0.5, 1, -1))
-    assert not is_small(problem)
     result = train(problem, Auto(), tol=1e-5, seed=0)
     assert result.solver == "working-set, then newton"
     assert result.certificate.met
 
 
 def test_without_room_for_matrices_there_is_no_newton(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = sp.random(2000, 2500, density=0.01, format="csr", random_state=0)
-    problem = Problem(Rows(X), np.where(np.arange(2000) % 2, 1, -1), C=100)
-    assert newton_cost(problem, 1e-8) < np.inf
-    monkeypatch.setattr(auto, "available_memory", lambda: 10**7)
-    assert newton_cost(problem, 1e-8) == np.inf
+    monkeypatch.setattr(auto, "_ALWAYS_ROOM", 0)
+    monkeypatch.setattr(auto, "available_memory", lambda: 1000)
+    assert train(noisy(1e3), Auto(), tol=1e-6, max_iter=20, seed=0).solver == "working-set"
 
 
 def data(rows: int = 120, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -70,13 +61,8 @@ def data(rows: int = 120, columns: int = 6) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gap(problem: Problem) -> float:
-    """The relative gap of the start, by the functions that certify."""
-    start = solved(problem)
-    assert start is not None
-    assert (start.alpha >= 0).all()
-    assert (start.alpha <= box_end(problem.loss, problem.C, problem.weights)).all()
-    dual = dual_bound(dual_point(problem, start.alpha, "test"))[0]
-    return primal_bound(problem, start.w).value / dual.value - 1.0
+    """The relative gap after one pass."""
+    return train(problem, Auto(), tol=1e-9, max_iter=1, seed=0).certificate.relative_gap
 
 
 both_losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -85,7 +71,7 @@ both_losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 @both_losses
 @pytest.mark.parametrize("C", [1e-4, 0.1, 1.0, 100.0])
 @pytest.mark.parametrize("intercept_scaling", [0.0, 2.0])
-def test_the_start_is_optimal(C: float, intercept_scaling: float, loss: Loss) -> None:
+def test_the_optimum(C: float, intercept_scaling: float, loss: Loss) -> None:
     X, labels = data()
     rows = Rows(X, intercept_scaling=intercept_scaling)
     assert gap(Problem(rows, labels, C=C, loss=loss)) < 1e-9
@@ -103,8 +89,6 @@ def test_sparse_rows_and_single_precision() -> None:
     X = X.astype(np.float32)
     X[np.abs(X) < 0.5] = 0.0
     dense, sparse = Rows(X, intercept_scaling=1.5), Rows(sp.csr_matrix(X), intercept_scaling=1.5)
-    one, other = (solved(Problem(rows, labels)) for rows in (dense, sparse))
-    assert one is not None
-    assert other is not None
-    np.testing.assert_array_equal(one.w, other.w)
+    one, other = (train(Problem(rows, labels), Auto(), seed=0) for rows in (dense, sparse))
+    np.testing.assert_allclose(one.w, other.w, rtol=1e-9)
     assert gap(Problem(sparse, labels)) < 1e-9

@@ -29,7 +29,7 @@ def both_directions(
 ) -> tuple[Array, Array]:
     G = gram(problem, free, weights, ALONE)
     return (
-        newton_direction(problem, G, w, gradient, ALONE),
+        newton_direction(problem, G, w, gradient),
         direction_from_rows(problem, free, weights, w, gradient, ALONE),
     )
 

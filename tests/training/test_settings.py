@@ -63,7 +63,7 @@ class CrashError(Exception):
 def after_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long writing takes; and Auto would solve the problem in one pass."""
     monkeypatch.setattr(settings, "_SHARE", math.inf)
-    monkeypatch.setattr(auto_module, "is_small", lambda problem: False)
+    monkeypatch.setattr(auto_module, "_SMALL", 0)
 
 
 def noisy_rows() -> tuple[Any, Any]:

@@ -16,7 +16,6 @@ from certsvm.kernels.losses import Loss
 from certsvm.kernels.objective import dual_penalties, weighted_sum
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Vector
 from certsvm.resources import ALONE, Team, single_threaded_blas
 
@@ -337,31 +336,6 @@ def balanced_alpha(part: Part, alpha: Vector, positive: float, negative: float) 
     """The alpha of a part's rows, times the factor of their label."""
     balanced: Vector = alpha * np.where(part.signed_weights > 0.0, positive, negative)
     return balanced
-
-
-def moved_point(
-    problem: Problem, point: DualPoint, change: Vector, alpha: Vector, team: Team = ALONE
-) -> DualPoint:
-    """The dual point after a ``change`` of alpha; only rows whose alpha changed are read."""
-    moved, additions = sum_of_part(problem, change, team)
-    path = inner(np.abs(change), problem.rows.norms)
-    return moved_sum_point(
-        point, point.w + moved, dual_sum(problem, alpha), additions, path, lambda: alpha
-    )
-
-
-def moved_sum_point(
-    point: DualPoint, w: Vector, sums: AlphaSums, additions: int, path: float,
-    alpha: Callable[[], Vector] | None = None,
-) -> DualPoint:  # fmt: skip
-    """The dual point after a change of alpha, whose error adds to that of ``point``.
-
-    ``w`` is ``point.w`` plus sum_k change_k y_k, an entry of which goes through at most
-    ``additions`` additions; ``path`` is sum_k |change_k| |y_k|. ``sums`` are those after the
-    change.
-    """
-    allowance = point.w_rounding + rounding.moved_rounding(additions, path, w)
-    return DualPoint(sums, w, point.source, allowance, point.most, alpha)
 
 
 def point_of(

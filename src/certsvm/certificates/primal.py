@@ -15,7 +15,7 @@ import numpy as np
 from certsvm.certificates import rounding
 from certsvm.certificates.rounding import Bound, length, sum_of_parts, units
 from certsvm.kernels.losses import Loss, loss_value
-from certsvm.kernels.objective import loss_sums, margins, margins_of_two, mix
+from certsvm.kernels.objective import loss_sums, margins, mix
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.problems import Problem
@@ -69,14 +69,6 @@ def losses_of(part: Part, team: Team, loss: Loss, products: Vector, error: float
 def multiply(part: Part, w: Vector, out: Vector, team: Team = ALONE) -> None:
     """w.y_k for the rows of a part; 1 for rows of weight zero."""
     _share_rows(part, team, partial(margins, part.rows.arrays, part.signed_weights, w), out)
-
-
-def multiply_two(
-    part: Part, v: Vector, w: Vector, of_v: Vector, of_w: Vector, team: Team = ALONE
-) -> None:
-    """v.y_k and w.y_k for the rows of a part, in one pass over them."""
-    kernel = partial(margins_of_two, part.rows.arrays, part.signed_weights, v, w)
-    _share_rows(part, team, kernel, of_v, of_w)
 
 
 def _share_rows(part: Part, team: Team, kernel: Callable[..., None], *results: Vector) -> None:

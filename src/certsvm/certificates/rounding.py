@@ -102,16 +102,6 @@ def updates_rounding(updates: int, longest: float, longest_step: float) -> float
     return units(updates, longest + 2.0 * longest_step)
 
 
-def moved_rounding(additions: int, path: float, w: Vector) -> float:
-    """Additional error of w after the sum of a rounded change of alpha is added to it.
-
-    Each change_k and its product with the row are rounded once. An entry of the sum goes through
-    at most ``additions`` additions, all of at most ``path`` = sum_k |change_k| |y_k|. Adding the
-    sum to w rounds once more.
-    """
-    return units(additions + 2, path) + units(1, length(w))
-
-
 def product_error(w: Vector) -> float:
     """Error of a product with w, in unit roundoffs of (n_k + 2) |y_k|.
 

@@ -36,7 +36,7 @@ from certsvm.kernels.losses import loss_named
 from certsvm.problem.base import Objective
 from certsvm.resources import available_processors, physical_memory
 from certsvm.solvers import Newton, SmoothedNewton, make_solver
-from certsvm.solvers.directions import gram_matrices
+from certsvm.solvers.directions import gram_threads
 from certsvm.training.history import shown_passes
 from certsvm.training.settings import Settings
 
@@ -133,8 +133,9 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
     if isinstance(solver, Newton | SmoothedNewton):
         # The matrices of the threads, their sum, and its factor. Blocks are of about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
-        n_stored = n_rows * stream.n_stored // stream.n_rows
-        needed += 8 * d * d * (2 + gram_matrices(n_rows, n_stored, d, settings.n_jobs))
+        per_row = stream.n_stored / stream.n_rows
+        # For each thread a matrix and what is added to it; their sum, and its factor.
+        needed += 8 * d * d * (2 + 2 * gram_threads(n_rows, per_row, d, settings.n_jobs))
         per_row = _PER_CODE * len(source.labels)
     needed += bool(options.witness) * per_row * stream.n_rows
     if needed > options.memory:

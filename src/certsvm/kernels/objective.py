@@ -23,22 +23,6 @@ def margins(
 
 
 @kernel
-def margins_of_two(
-    rows: RowArrays, signed_weights: Vector, v: Vector, w: Vector, first: int, last: int,
-    of_v: Vector, of_w: Vector,
-) -> None:  # fmt: skip
-    """The ``margins`` of v and of w, in one pass over the rows."""
-    for k in range(first, last):
-        if signed_weights[k] == 0.0:
-            of_v[k] = 1.0
-            of_w[k] = 1.0
-        else:
-            sign = 1.0 if signed_weights[k] > 0.0 else -1.0
-            of_v[k] = sign * dot(rows, k, v)
-            of_w[k] = sign * dot(rows, k, w)
-
-
-@kernel
 def loss_sums(
     loss: Loss, products: Vector, weights: Vector, chunk_starts: NDArray[np.int64], first: int,
     last: int, margin_slack: float, sizes: Vector, sums: Vector, masses: Vector,

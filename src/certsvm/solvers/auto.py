@@ -32,8 +32,8 @@ The costs are rounded averages over several data sets on one machine and one thr
 is not always best. Newton is out of the question if neither rows nor columns are few, or its
 matrices do not fit in memory.
 
-Problems that Newton solves within a few milliseconds are solved to machine precision (``small``)
-before the first pass, which evaluates the result.
+If a step of Newton takes a fraction of a millisecond, so does the bookkeeping of a pass. Such small
+problems are solved to machine precision by Newton, in one pass.
 
 On a stream, the smoothed form of Newton's method takes a few passes if there are many more rows
 than columns, so that the first rows are a good sample. Auto begins with it if there are 1000 times
@@ -57,12 +57,12 @@ from certsvm.kernels.losses import LOSS_TYPES
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.problem.base import BaseProblem, PartedProblem, SummableProblem
 from certsvm.problem.problems import Problem
-from certsvm.resources import available_memory
+from certsvm.problem.rows import Rows
+from certsvm.resources import available_memory, single_threaded_blas
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.block_dcd import BlockDCD, BlockDCDRun, cache_room
 from certsvm.solvers.newton import Newton, NewtonRun
 from certsvm.solvers.order import Order
-from certsvm.solvers.small import SolvedRun, solved
 from certsvm.solvers.smoothed_newton import SmoothedNewton, SmoothedNewtonRun
 from certsvm.solvers.working_set import WorkingSet, WorkingSetRun
 
@@ -74,8 +74,8 @@ _ROWS_PER_COLUMN, _PATIENT = 1000, 6
 # so many bytes always have room.
 _MATRICES, _ALWAYS_ROOM = 3, 1 << 26
 # The fixed cost of a step of Newton, in nanoseconds, and the cost of a step without it up to which
-# a problem is small.
-_OVERHEAD, _SMALL = 200_000.0, 120_000
+# a problem is small. The steps of its first pass: until this relative gap, and at most so many.
+_OVERHEAD, _SMALL, _SOLVED, _MOST_STEPS = 200_000.0, 120_000, 1e-13, 100
 # Below this relative gap, alpha is a better start than a sample.
 _GOOD_ALPHA = 0.05
 # The first estimates of working sets, after so few passes, mean little. Later ones promise too few
@@ -83,7 +83,7 @@ _GOOD_ALPHA = 0.05
 _LEAST_PASSES, _OPTIMISM = 3, 2.0
 # The steps of Newton to one per cent, or before the gap of a good alpha falls, and those for each
 # digit; and the number of passes of working sets that must cost more for Newton to begin.
-_COSTS, _COSTS_IF_SMOOTH = (12.0, 5.0, 5.0, 3.0), (4.0, 2.0, 1.0, 4.5)
+_STEPS, _STEPS_IF_SMOOTH = (12.0, 5.0, 5.0, 3.0), (4.0, 2.0, 1.0, 4.5)
 # From a given alpha to this accuracy or better, Newton begins if its step costs at most so many
 # passes over the rows.
 _ACCURATE, _CHEAP_STEP = 1e-4, 10.0
@@ -112,24 +112,22 @@ class Auto(Solver):
 
     shuffled: bool | None = None
 
-    def start(self, problem: SummableProblem, options: Options) -> Run:
+    def start(self, problem: PartedProblem, options: Options) -> Run:
         """Begin a run."""
         if isinstance(problem, Problem):
             return AutoRun(problem, options, self.shuffled)
-        if not isinstance(problem, PartedProblem):
-            return SmoothedNewton().start(problem, options)
-        first = self.for_stream(problem.n_rows, problem.dimension)
+        d, first = problem.dimension, self.for_stream(problem.n_rows, problem.dimension)
         # A witness takes alpha if block DCD takes over from Newton, whose witness needs none.
-        keeps = replace(options, keep_alpha=options.keep_alpha or first != BlockDCD())
-        matrices = 8 * problem.dimension**2 * (2 + options.team.n_jobs)
-        if problem.dimension > _MOST_COLUMNS_OF_STREAM or matrices > cache_room(problem):
+        keeps = replace(options, keep_alpha=options.keep_alpha or first.name != BlockDCD.name)
+        matrices = 8 * d**2 * (2 + options.team.n_jobs)
+        if d > _MOST_COLUMNS_OF_STREAM or matrices > cache_room(problem):
             return BlockDCD().start(problem, keeps)
         return StreamRun(problem, first, options, keeps, BlockDCD())
 
     def saves_alpha(self, problem: BaseProblem) -> bool:
         """Unless it begins with Newton on a stream."""
-        begins = self.for_stream(problem.n_rows, problem.dimension)
-        streamed = isinstance(problem, PartedProblem) and begins == BlockDCD()
+        first = self.for_stream(problem.n_rows, problem.dimension)
+        streamed = isinstance(problem, PartedProblem) and first.name == BlockDCD.name
         return streamed or isinstance(problem, Problem)
 
     def for_stream(self, n_rows: int, dimension: int) -> SmoothedNewton | BlockDCD:
@@ -168,24 +166,17 @@ class StreamRun(RelayRun):
     """
 
     def __init__(
-        self,
-        problem: SummableProblem,
-        first: Solver,
-        of_newton: Options,
-        of_dual: Options,
+        self, problem: SummableProblem, first: Solver, of_newton: Options, of_dual: Options,
         dual: Solver,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._problem, self._of_newton, self._of_dual = problem, of_newton, of_dual
         self._dual_method = dual
-        start = of_newton.start
-        if start is not None and of_newton.resumed:
-            # The one that was at work.
-            first = dual if start.smoothing is None else SmoothedNewton()
-        self._run = first.start(
-            problem, of_newton if isinstance(first, SmoothedNewton) else of_dual
-        )
-        self._newton: SmoothedNewtonRun | None = None
         self._dual_run: Run | None = None
+        if of_newton.start is not None and of_newton.resumed:
+            # The one that was at work.
+            first = dual if of_newton.start.smoothing is None else SmoothedNewton()
+        options = of_newton if isinstance(first, SmoothedNewton) else of_dual
+        self._run = first.start(problem, options)
         self.solver_name = self._run.solver_name
         # The gap when it last halved, the passes since, and the most of them.
         self._best, self._gap, self._idle, self._patience = BestValues(), math.inf, 0, _PATIENT
@@ -209,138 +200,107 @@ class StreamRun(RelayRun):
     def _switch(self) -> None:
         """Let the other method go on from here, with more patience."""
         problem, run = self._problem, self._run
-        if "then" not in self.solver_name:
-            newton_began = isinstance(run, SmoothedNewtonRun)
-            then = self._dual_method.name if newton_began else SmoothedNewton.name
-            self.solver_name += f", then {then}"
         self._idle, self._patience = 0, 2 * self._patience
-        if not isinstance(run, SmoothedNewtonRun):
+        if isinstance(run, SmoothedNewtonRun):
+            then = self._dual_method
+            if self._dual_run is not None and self._dual_run.best.dual >= run.best.dual:
+                self._run = self._dual_run
+            else:
+                w, sigma = run.best_response
+                start = Start(w, smoothing=sigma / problem.C)
+                self._run = then.start(problem, replace(self._of_dual, start=start))
+        else:
             if isinstance(run, BlockDCDRun):
                 run.drop_cache()
-            self._dual_run = run
-            start = Start(next(run.candidates()).copy())
-            self._run = self._newton or SmoothedNewton().start(
-                problem, replace(self._of_newton, start=start, resumed=False)
+            start, self._dual_run, then = (
+                Start(next(run.candidates()).copy()),
+                run,
+                SmoothedNewton(),
             )
-            return
-        self._newton = run
-        if self._dual_run is not None and self._dual_run.best.dual >= run.best.dual:
-            self._run = self._dual_run
-        else:
-            w, sigma = run.best_response
-            start = Start(w, smoothing=sigma / problem.C)
-            self._run = self._dual_method.start(problem, replace(self._of_dual, start=start))
+            options = replace(self._of_newton, start=start, resumed=False)
+            self._run = then.start(problem, options)
+        if "then" not in self.solver_name:
+            self.solver_name += f", then {then.name}"
 
 
 class AutoRun(RelayRun):
-    """The optimum of a small problem; or working sets, Newton, or one and then the other."""
+    """Working sets, Newton, or one and then the other."""
 
     def __init__(self, problem: Problem, options: Options, shuffled: bool | None = None) -> None:
-        self._problem, self._options, self._passes = problem, options, 0
-        self.solver_name = Newton.name
-        if is_small(problem) and (optimum := solved(problem)) is not None:
-            self._run = SolvedRun(problem, options, optimum)
-            return
-        order = Order(problem, options.rng, shuffled=shuffled)
-        self._visit = visit_cost(problem, in_order=order.in_order)
-        if self._begins_with_working_sets():
-            self.solver_name = WorkingSet.name
-            self._run = WorkingSetRun(WorkingSet(), problem, options, order)
-        else:
-            self._run = NewtonRun(problem, options)
+        self._problem, self._options, self._passes, rows = problem, options, 0, problem.rows
+        self._n_steps = _STEPS_IF_SMOOTH if problem.loss.is_smooth else _STEPS
+        self._step, self._once = newton_costs(rows)
+        self._is_small = max(self._step, self._once) <= _SMALL
+        if not self._is_small:
+            order = Order(problem, options.rng, shuffled=shuffled)
+            per_value, fixed = (2.0, 35.0) if isinstance(rows.arrays, CsrRows) else (0.5, 45.0)
+            self._visit = per_value * rows.n_stored / rows.n_rows + fixed
+            self._visit += 0.0 if order.in_order else 125.0
+            if self._begins_with_working_sets():
+                self.solver_name = WorkingSet.name
+                self._run = WorkingSetRun(WorkingSet(), problem, options, order)
+                return
+        self.solver_name, self._run = Newton.name, NewtonRun(problem, options)
 
     def _begins_with_working_sets(self) -> bool:
-        problem, options, start = self._problem, self._options, self._options.start
-        newton, one_pass = newton_cost(problem, 0.01), problem.m * self._visit
+        options, start, one_pass = self._options, self._options.start, self._problem.m * self._visit
+        newton = self._newton_cost(0.01)
         if start is not None and math.isfinite(newton):
             newton_was_at_work = options.resumed and start.smoothing is not None
             accurate = start.alpha is not None and options.target <= _ACCURATE
-            if newton_was_at_work or (accurate and step_cost(problem) <= _CHEAP_STEP * one_pass):
+            if newton_was_at_work or (accurate and self._step <= _CHEAP_STEP * one_pass):
                 return False
-        return _costs(problem)[3] * one_pass <= newton
+        return self._n_steps[3] * one_pass <= newton
 
     def epoch(self) -> Epoch:
-        """One pass of working sets, or one step of Newton."""
+        """One pass of working sets, or one step of Newton; the first solves a small problem."""
         run = self._run
-        if isinstance(run, SolvedRun) and self._passes:
-            # It is not as near the optimum as was asked for.
-            self._go_on_with_newton(run.warm_start())
-        elif isinstance(run, WorkingSetRun) and self._newton_is_cheaper(run):
+        if isinstance(run, WorkingSetRun) and self._newton_is_cheaper(run):
             self.solver_name = f"{WorkingSet.name}, then {Newton.name}"
             w = next(run.candidates()).copy()
-            self._go_on_with_newton(Start(w, alpha=run.alpha) if run.gap <= _GOOD_ALPHA else None)
+            start = Start(w, alpha=run.alpha) if run.gap <= _GOOD_ALPHA else None
+            options = replace(self._options, start=start, resumed=False)
+            self._run = NewtonRun(self._problem, options)
+        epoch = self._run.epoch()
         self._passes += 1
-        return replace(self._run.epoch(), epochs=self._passes)
-
-    def _go_on_with_newton(self, start: Start | None) -> None:
-        options = replace(self._options, start=start, resumed=False)
-        self._run = NewtonRun(self._problem, options)
+        if self._is_small and self._passes == 1:
+            with single_threaded_blas():
+                for _ in range(_MOST_STEPS):
+                    if self._run.best.relative_gap <= _SOLVED:
+                        break
+                    epoch = self._run.epoch()
+        return replace(epoch, epochs=self._passes)
 
     def _newton_is_cheaper(self, run: WorkingSetRun) -> bool:
         if self._passes < _LEAST_PASSES:
             return False
-        newton = newton_cost(self._problem, self._options.target, run.gap)
+        newton = self._newton_cost(self._options.target, run.gap)
         left, spent = run.outlook() * self._visit, run.visited * self._visit
         # However much was spent, there is no point in switching shortly before the end.
         return _OPTIMISM * left > newton or (spent > 2.0 * newton and left > 0.5 * newton)
 
+    def _newton_cost(self, target: float, gap: float = math.inf) -> float:
+        """The cost of Newton to the accuracy ``target``; infinite without room for its systems.
 
-def visit_cost(problem: Problem, *, in_order: bool) -> float:
-    """The mean cost of a visit to a row."""
-    rows = problem.rows
-    per_value, fixed = (2.0, 35.0) if isinstance(rows.arrays, CsrRows) else (0.5, 45.0)
-    waiting = 0.0 if in_order else 125.0
-    return per_value * rows.n_stored / rows.n_rows + fixed + waiting
+        ``gap`` is the relative gap of the alpha to start from.
+        """
+        size = min(self._problem.n_rows, self._problem.dimension)
+        needed = 8 * _MATRICES * size**2
+        if size > _LARGEST_SIZE or (needed > _ALWAYS_ROOM and needed > available_memory()):
+            return math.inf
+        to_one_per_cent, from_alpha, per_digit, _ = self._n_steps
+        n_steps, gap = (from_alpha, gap) if gap <= _GOOD_ALPHA else (to_one_per_cent, 0.01)
+        # Beyond 1e-10 there are no digits to be gained.
+        n_steps += per_digit * max(math.log10(max(gap, 1e-10) / max(target, 1e-10)), 0.0)
+        return n_steps * (self._step + _OVERHEAD) + self._once
 
 
-def step_cost(problem: Problem) -> float:
-    """The cost of a step of Newton, without the fixed cost."""
-    rows = problem.rows
+def newton_costs(rows: Rows) -> tuple[float, float]:
+    """The cost of a step of Newton without the fixed cost, and of what is computed only once."""
     m, d = float(rows.n_rows), float(rows.dimension)
     per_value, per_pair = (1.8, 0.02) if isinstance(rows.arrays, CsrRows) else (1.0, 0.004)
-    system = m**2 + 0.006 * m**3 if m < d else per_pair * rows.squared_lengths + 0.02 * d**3
-    return per_value * rows.n_stored + 20.0 * m + 10.0 * d + system
-
-
-def products_cost(problem: Problem) -> float:
-    """The cost of the products of the rows with each other, if Newton needs them."""
-    rows = problem.rows
-    if rows.n_rows >= rows.dimension:
-        return 0.0
-    square = float(rows.n_rows) ** 2
-    return 4.0 * square + min(0.02 * square * rows.n_columns, 0.5 * rows.squared_column_lengths)
-
-
-def newton_cost(problem: Problem, target: float, gap: float = math.inf) -> float:
-    """The cost of Newton to the accuracy ``target``; infinite without room for its systems.
-
-    ``gap`` is the relative gap of the alpha to start from.
-    """
-    size = min(problem.n_rows, problem.dimension)
-    needed = 8 * _MATRICES * size**2
-    if size > _LARGEST_SIZE or (needed > _ALWAYS_ROOM and needed > available_memory()):
-        return math.inf
-    to_one_per_cent, from_alpha, per_digit, _ = _costs(problem)
-    n_steps, gap = (from_alpha, gap) if gap <= _GOOD_ALPHA else (to_one_per_cent, 0.01)
-    # Beyond 1e-10 there are no digits to be gained.
-    n_steps += per_digit * max(math.log10(max(gap, 1e-10) / max(target, 1e-10)), 0.0)
-    return n_steps * (step_cost(problem) + _OVERHEAD) + products_cost(problem)
-
-
-def _costs(problem: Problem) -> tuple[float, float, float, float]:
-    return _COSTS_IF_SMOOTH if problem.loss.is_smooth else _COSTS
-
-
-def is_small(problem: Problem) -> bool:
-    """Whether Newton takes a few milliseconds at most.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from certsvm.problem.rows import Rows
-    >>> is_small(Problem(Rows(np.ones((100, 10))), np.ones(100)))
-    True
-    >>> is_small(Problem(Rows(np.ones((100_000, 10))), np.ones(100_000)))
-    False
-    """
-    return step_cost(problem) <= _SMALL and products_cost(problem) <= _SMALL
+    step = per_value * rows.n_stored + 20.0 * m + 10.0 * d
+    if m >= d:
+        return step + per_pair * rows.squared_lengths + 0.02 * d**3, 0.0
+    once = 4.0 * m**2 + min(0.02 * m**2 * rows.n_columns, 0.5 * rows.squared_column_lengths)
+    return step + m**2 + 0.006 * m**3, once

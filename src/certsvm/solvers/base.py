@@ -165,24 +165,29 @@ class Run(ABC):
     computes_primal: bool = False
     """Whether the loop takes J from ``primal`` instead of computing it for the candidates."""
 
+    # What ``dual`` and ``primal`` return; a pass begins by setting it to None.
+    _last_dual: DualPoint | None = None
+    _last_primal: tuple[Vector, Bound] | None = None
+
     @abstractmethod
     def epoch(self) -> Epoch:
         """Make one pass over the rows."""
 
-    @abstractmethod
     def candidates(self) -> Iterator[Vector]:
         """Weight vectors worth evaluating exactly, the algorithm's answer first.
 
         They are valid until the next pass; a caller that keeps one must copy it.
         """
+        if self._last_primal is not None:
+            yield self._last_primal[0]
 
     def dual(self) -> DualPoint | None:
         """A feasible dual point after the last complete pass, or None."""
-        return None
+        return self._last_dual
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """A weight vector and its J with rounding, if the last pass computed it."""
-        return None
+        return self._last_primal
 
     def warm_start(self) -> Start | None:
         """A warm start for a similar problem, if the run knows more than w."""

@@ -18,8 +18,7 @@ rho sum_k label_k alpha_k, and the last entry of I in the Hessian is zero. At th
 smooth problem alpha is balanced; elsewhere its dual point is that of a balanced multiple
 (``certificates.dual.ClassSums``).
 
-BLAS is held to one thread, so several threads share the blocks of a large system. The blocks do not
-depend on the number of threads.
+BLAS is held to one thread: threads share the rows.
 """
 
 from __future__ import annotations
@@ -28,32 +27,29 @@ import operator
 import threading
 import weakref
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dposv, dpotrs
+from scipy.linalg.lapack import dposv
 
 from certsvm.kernels import objective
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.kernels.vectors import inner
+from certsvm.matrices import dense
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Rows
-from certsvm.resources import ALONE, Team, single_threaded_blas
+from certsvm.resources import Team, single_threaded_blas
 from certsvm.solvers.base import Solver, require
 
-# The size from which threads share the factorisation, and the size of their blocks.
-_LEAST_SHARED_SIZE, _BLOCK = 1000, 192
-# The rows are worth a matrix per thread from so many multiplications on.
-_LEAST_SHARED = 2_000_000
 # Rows of a dense block, columns of one, and the cost of an entry of a dense product relative to a
 # sparse one.
 _ROWS_AT_ONCE, _COLUMNS_AT_ONCE, _DENSE_COST = 2048, 2048, 0.07
-# If rounding makes a matrix indefinite, its ridge is raised: at first to this times its size and
-# its largest entry, then by the factor, so many times.
-_FIRST_RIDGE, _RIDGE_FACTOR, _MOST_RIDGES = 1e-16, 100.0, 4
+# The rows are worth a matrix per thread from so many multiplications on.
+_LEAST_SHARED = 2_000_000
+# The ridge in the space of the rows, relative to the size of the matrix and its largest entry: a
+# few times what rounding may do to the eigenvalues.
+_RIDGE = 1e-15
 # A step moves a free intercept by no more than this times its size.
 _LONGEST_STEP = 10.0
 
@@ -69,8 +65,18 @@ def require_small_systems(problem: BaseProblem, size: int, most: int, solver: So
     )  # fmt: skip
 
 
+def direction(
+    problem: Problem, free: NDArray[np.int64], weights: Vector, w: Vector, gradient: Vector,
+    team: Team,
+) -> Vector:  # fmt: skip
+    """-(I + sum_k weights_k y_k y_k')^-1 gradient, over the ``free`` rows, in the smaller space."""
+    if problem.n_rows < problem.dimension:
+        return direction_from_rows(problem, free, weights, w, gradient, team)
+    return newton_direction(problem, gram(problem, free, weights, team), w, gradient)
+
+
 def newton_direction(
-    problem: BaseProblem, G: NDArray[np.float64], w: Vector, gradient: Vector, team: Team
+    problem: BaseProblem, G: NDArray[np.float64], w: Vector, gradient: Vector
 ) -> Vector:
     """-(I + G)^-1 gradient, for the lower triangle of G, which is overwritten.
 
@@ -78,53 +84,36 @@ def newton_direction(
     """
     G.flat[:: len(G) + 1] += 1.0
     G[-1, -1] += intercept_ridge(problem, w, gradient) - 1.0
-    solution = solve(G, gradient, team)
+    solution = solve(G, gradient)
     # If rounding made the matrix indefinite: minus the gradient is always a direction of descent.
     return -gradient if solution is None else -solution
 
 
-def gram_matrices(n_rows: int, n_stored: int, d: int, n_jobs: int) -> int:
-    """How many matrices of size d x d ``gram`` may hold at once for so many rows."""
-    per_row = n_stored / max(1, n_rows)
-    # A product of dense rows is added to the sum.
-    at_once = 1 if _is_sparse(per_row, d) else 2
-    return at_once * (n_jobs if _is_shared(n_rows, per_row, d, n_jobs) else 1)
-
-
-def _is_sparse(per_row: float, d: int) -> bool:
-    return not per_row + _DENSE_COST * d**2 < 0.5 * per_row**2
-
-
-def _is_shared(n_rows: int, per_row: float, d: int, n_jobs: int) -> bool:
-    """Whether the rows justify a matrix per thread."""
+def gram_threads(n_rows: int, per_row: float, d: int, n_jobs: int) -> int:
+    """How many threads share the rows in ``gram``, each with a matrix of its own."""
     work = n_rows * (min(0.5 * per_row**2, _DENSE_COST * d**2) + per_row)
-    return work >= max(4 * n_jobs * d**2, _LEAST_SHARED)
+    return n_jobs if work >= max(4 * n_jobs * d**2, _LEAST_SHARED) else 1
 
 
 def gram(part: Part, which: NDArray[np.int64], weights: Vector, team: Team) -> NDArray[np.float64]:
     """sum_k weights_k y_k y_k' over the rows ``which``; at least the lower triangle is set."""
-    rows = part.rows
-    d = rows.dimension
-    per_row = rows.n_stored / max(1, rows.n_rows)
-    sparse = None
-    if isinstance(rows.arrays, CsrRows) and _is_sparse(per_row, d):
-        sparse = rows.arrays
+    arrays, d = part.rows.arrays, part.rows.dimension
+    per_row = part.rows.n_stored / max(1, part.rows.n_rows)
 
     def gram_of(first: int, last: int) -> NDArray[np.float64]:
         G = np.zeros((d, d))
-        if sparse is not None:
-            objective.sparse_gram(sparse, which, weights, first, last, G)
+        if isinstance(arrays, CsrRows) and 0.5 * per_row**2 <= per_row + _DENSE_COST * d**2:
+            objective.sparse_gram(arrays, which, weights, first, last, G)
             return G
-        block = np.empty((min(_ROWS_AT_ONCE, last - first), d))
         for start in range(first, last, _ROWS_AT_ONCE):
             now = slice(start, min(start + _ROWS_AT_ONCE, last))
-            filled = block[: now.stop - now.start]
-            objective.scaled_rows(rows.arrays, which[now], np.sqrt(weights[now]), filled)
+            block = np.empty((now.stop - start, d))
+            objective.scaled_rows(arrays, which[now], np.sqrt(weights[now]), block)
             with single_threaded_blas():
-                G += filled.T @ filled
+                G += block.T @ block
         return G
 
-    if not _is_shared(which.size, per_row, d, team.n_jobs):
+    if gram_threads(which.size, per_row, d, team.n_jobs) == 1:
         return gram_of(0, which.size)
     total: NDArray[np.float64] = reduce(operator.iadd, team.share(gram_of, which.size))
     return total
@@ -144,47 +133,31 @@ def direction_from_rows(
     and z in the step of the coefficients becomes z - rho t times that. (Elimination of the
     intercept from the columns' system would subtract large numbers that are almost equal.)
     """
-    rows, rho = problem.rows, problem.intercept_scaling
-    scales = np.sqrt(weights) * np.sign(problem.signed_weights[free])
-    products, g = np.empty(free.size), gradient
-    if problem.free_intercept:
-        g = np.append(gradient[:-1], 0.0)
-    objective.products_of(rows.arrays, free, g, 0, free.size, products)
-    b = scales * products
-    both = np.column_stack([b, scales]) if problem.free_intercept else b
-    z = _solve_for_rows(problem, free, scales, both, team)
-    if z is None:
-        return -gradient
-    intercept = 0.0
-    if problem.free_intercept:
-        z, t = np.ascontiguousarray(z.T)
-        ridge = intercept_ridge(problem, w, gradient)
-        intercept = rho * inner(t, b) - float(gradient[-1])
-        intercept /= ridge + rho * rho * inner(t, scales)
-        z -= rho * intercept * t
-    direction = -g
-    objective.combination_of(rows.arrays, free, scales * z, direction)
-    if problem.free_intercept:
-        direction[-1] = intercept
-    return direction
-
-
-def _solve_for_rows(
-    problem: Problem, free: NDArray[np.int64], scales: Vector, b: NDArray[np.float64], team: Team
-) -> NDArray[np.float64] | None:
-    """Solve (I + S K S) z = b; None if rounding makes the matrix far from definite."""
-    K, n = row_products(problem.rows, team), free.size
+    rows, rho, g = problem.rows, problem.intercept_scaling, gradient.copy()
     # The share of the intercept in the products of rows.
-    offset = problem.intercept_scaling**2 if problem.free_intercept else 0.0
-    A, ridge = np.empty((n, n)), 1.0
-    for trial in range(_MOST_RIDGES + 1):
-        objective.scaled_submatrix(K, free, scales, offset, ridge, A)
-        z = solve(A, b, team)
-        if z is not None:
-            return z
-        largest = float((scales**2 * K.diagonal()[free]).max(initial=0.0))
-        ridge = 1.0 + _FIRST_RIDGE * n * largest * _RIDGE_FACTOR**trial
-    return None
+    offset = 0.0
+    if problem.free_intercept:
+        offset, g[-1] = rho**2, 0.0
+    K, n = row_products(rows, team), free.size
+    scales, products, M = np.sqrt(weights) * problem.labels[free], np.empty(n), np.empty((n, n))
+    objective.products_of(rows.arrays, free, g, 0, n, products)
+    b = scales * products
+    largest = float((scales**2 * K.diagonal()[free]).max(initial=0.0))
+    objective.scaled_submatrix(K, free, scales, offset, 1.0 + _RIDGE * n * largest, M)
+    solution = solve(M, np.column_stack([b, scales]))
+    if solution is None:
+        return -gradient
+    z, t = np.ascontiguousarray(solution.T)
+    step = 0.0
+    if problem.free_intercept:
+        ridge = intercept_ridge(problem, w, gradient)
+        step = rho * inner(t, b) - float(gradient[-1])
+        step /= ridge + rho**2 * inner(t, scales)
+    direction = -g
+    objective.combination_of(rows.arrays, free, scales * (z - rho * step * t), direction)
+    if problem.free_intercept:
+        direction[-1] = step
+    return direction
 
 
 _PRODUCTS: weakref.WeakKeyDictionary[Rows, NDArray[np.float64]] = weakref.WeakKeyDictionary()
@@ -201,45 +174,29 @@ def row_products(rows: Rows, team: Team) -> NDArray[np.float64]:
 
 
 def _multiply_rows(rows: Rows, team: Team) -> NDArray[np.float64]:
-    n = rows.n_rows
+    n, arrays, pairs = rows.n_rows, rows.arrays, rows.squared_column_lengths
     K = np.full((n, n), rows.intercept_scaling**2)
-    # Runs of rows of about the same area in the lower triangle.
-    n_runs = max(1, min(n // 32, 4 * team.n_jobs + 4))
-    edges = (n * np.sqrt(np.arange(n_runs + 1) / n_runs)).astype(np.int64)
-    runs = edges[:-1].tolist(), edges[1:].tolist()
-    if isinstance(rows.arrays, CsrRows):
+    if isinstance(arrays, CsrRows) and pairs <= _DENSE_COST * n**2 * rows.n_columns:
         columns = rows.matrix.tocsc()
         starts = columns.indptr.astype(np.int64)
-        lengths = np.diff(starts).astype(np.float64)
-        if float((lengths**2).sum()) <= _DENSE_COST * n**2 * rows.n_columns:
-            arrays = rows.arrays
 
-            def multiply_sparse(first: int, last: int) -> None:
-                objective.sparse_row_products(
-                    arrays, starts, columns.indices, columns.data, first, last, K
-                )
+        def multiply(first: int, last: int) -> None:
+            objective.sparse_row_products(
+                arrays, starts, columns.indices, columns.data, first, last, K
+            )
 
-            team.map(multiply_sparse, *runs)
-            return K
-    else:
-        columns = rows.matrix
+        team.share(multiply, n, pairs)
+        return K
     for start in range(0, rows.n_columns, _COLUMNS_AT_ONCE):
-        block = columns[:, start : start + _COLUMNS_AT_ONCE]
-        dense = np.ascontiguousarray(
-            block if isinstance(block, np.ndarray) else block.toarray(), dtype=np.float64
+        block = dense(rows.matrix[:, start : start + _COLUMNS_AT_ONCE]).astype(
+            np.float64, copy=False
         )
-
-        @single_threaded_blas()
-        def multiply_dense(first: int, last: int, dense: NDArray[np.float64] = dense) -> None:
-            K[first:last, :last] += dense[first:last] @ dense[:last].T
-
-        team.map(multiply_dense, *runs)
+        with single_threaded_blas():
+            K += block @ block.T
     return K
 
 
-def solve(
-    A: NDArray[np.float64], b: NDArray[np.float64], team: Team = ALONE
-) -> NDArray[np.float64] | None:
+def solve(A: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """A^-1 b, given the lower triangle of A; None if A is not positive definite.
 
     ``A`` is C-ordered and is overwritten. ``b`` is a vector, or several as columns.
@@ -251,41 +208,10 @@ def solve(
     """
     if len(b) == 0:
         return b
-    shared = team.n_jobs > 1 and len(b) >= _LEAST_SHARED_SIZE
-    if shared and not _factorise(A, team):
-        return None
     with single_threaded_blas():
         # The transpose is in LAPACK's order, so that no copy is made.
-        if shared:
-            solution, failed = dpotrs(A.T, b)
-        else:
-            _, solution, failed = dposv(A.T, b, overwrite_a=True)
+        _, solution, failed = dposv(A.T, b, overwrite_a=True)
     return None if failed or not np.isfinite(solution).all() else solution
-
-
-def _factorise(A: NDArray[np.float64], team: Team) -> bool:
-    """Replace the lower triangle of A by Cholesky's factor, block column by block column."""
-    n = len(A)
-    for first in range(0, n, _BLOCK):
-        last = min(first + _BLOCK, n)
-
-        @single_threaded_blas()
-        def finish(i: int, corner: Any, first: int = first, last: int = last) -> None:
-            """Subtract what the columns before contribute, and divide by the corner's transpose."""
-            block = A[i : i + _BLOCK, first:last]
-            block -= A[i : i + _BLOCK, :first] @ A[first:last, :first].T
-            if corner is None:
-                block[:] = np.linalg.cholesky(block)
-            else:
-                block[:] = solve_triangular(corner, block.T, lower=True, check_finite=False).T
-
-        try:
-            finish(first, None)
-        except np.linalg.LinAlgError:
-            return False
-        rest = range(last, n, _BLOCK)
-        team.map(finish, rest, [A[first:last, first:last]] * len(rest))
-    return True
 
 
 def gradient_at(problem: BaseProblem, w: Vector, v: Vector) -> Vector:

@@ -82,8 +82,9 @@ _TINY, _MANY_TINY, _SLOW, _FAR, _FLATTER = 1e-3, 4, 15, 10.0, 1 / 30
 _FEW_AT_THE_END = 0.3
 # Growth of sigma after that, up to given numbers of steps, and beyond. The least sigma.
 _CAUTIOUS_GROWTH, _LEAST_SIGMA = ((3, 10.0), (8, 3.0)), 1e-30
-# If there are no stages, the method ends when the gap has not fallen to this share of what it was
-# in so many steps. Far from the optimum it falls slowly, while rows lose their loss one by one.
+# If there are no stages, or the gap is closed but for rounding, the method ends when the gap has
+# not fallen to this share of what it was in so many steps. Far from the optimum it falls slowly,
+# while rows lose their loss one by one.
 _FALL, _MOST_IDLE = 0.99, 30
 # The sample is misleading if J on all rows exceeds J on the sample by this factor.
 _MISLEADING = 1.5
@@ -165,6 +166,8 @@ class Schedule:
         Whether the phase is smoothing, rather than multipliers.
     steps : int
         Number of steps on the current smooth problem.
+    finished : bool
+        Whether sigma can grow no further, or the gap does not shrink any more.
 
     Examples
     --------
@@ -178,13 +181,9 @@ class Schedule:
     """
 
     def __init__(
-        self,
-        rules: Rules,
-        *,
-        sigma: float = FIRST_SIGMA,
-        smoothing: bool = True,
+        self, rules: Rules, *, sigma: float = FIRST_SIGMA, smoothing: bool = True,
         sample_primal: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._rules, self.sigma, self.smoothing = rules, sigma, smoothing
         self.steps = self._stages = 0
         self._growth, self._solved_sigma = SMOOTHING_GROWTH, sigma
@@ -195,8 +194,8 @@ class Schedule:
         self._tiny, self._stuck = 0, False
         # Whether sigma had to be made much smaller.
         self._cautious = False
-        # The gap when it last fell, and the number of steps since, if there are no stages.
-        self._least_gap, self._idle = math.inf, 0
+        # The gap when it last fell, the number of steps since, and whether there are too many.
+        self._least_gap, self._idle, self.finished = math.inf, 0, False
 
     @classmethod
     def warm(
@@ -206,15 +205,13 @@ class Schedule:
 
         On the ``same`` problem it goes on with that sigma.
         """
-        first = FIRST_SIGMA
-        if sigma is not None and same:
-            first = min(max(_LEAST_SIGMA, sigma), LARGEST_SIGMA)
-        elif sigma is not None:
-            first = min(max(FIRST_SIGMA, _WARM * sigma), _LARGEST_WARM_SIGMA)
+        if not same:
+            first = min(max(FIRST_SIGMA, _WARM * (sigma or 0.0)), _LARGEST_WARM_SIGMA)
+            return cls(rules, sigma=first, smoothing=smoothing)
+        first = min(max(_LEAST_SIGMA, sigma or FIRST_SIGMA), LARGEST_SIGMA)
         schedule = cls(rules, sigma=first, smoothing=smoothing)
-        if same:
-            # It begins near the end of a smooth problem, which does not mean that it was easy.
-            schedule._growth, schedule.steps = _GROWTH_LIMITS[0], _FEW
+        # It begins near the end of a smooth problem, which does not mean that it was easy.
+        schedule._growth, schedule.steps = _GROWTH_LIMITS[0], _FEW
         return schedule
 
     def on_all_rows(self, filled: float) -> Schedule:
@@ -230,28 +227,22 @@ class Schedule:
         self._tiny += 0.0 < length < _TINY
         self._stuck = length == 0.0
 
-    @property
-    def finished(self) -> bool:
-        """Whether sigma can grow no further, or the gap does not shrink any more."""
-        return self._growth < _NO_GROWTH or self._idle >= _MOST_IDLE
-
     def judge(
-        self,
-        squared_gradient: float,
-        best: BestValues,
-        *,
-        filled: float = 1.0,
-        free_per_column: float = math.inf,
-    ) -> Move:
+        self, squared_gradient: float, best: BestValues, *, filled: float = 1.0,
+        free_per_column: float = math.inf, closed: float = 0.0,
+    ) -> Move:  # fmt: skip
         """Decide on the next move, and set ``sigma`` and ``smoothing`` for it.
 
         ``squared_gradient`` is |grad|^2 at the current w, ``filled`` sum_k alpha_k / (C sum_k s_k),
-        ``free_per_column`` the number of free support vectors per column.
+        ``free_per_column`` the number of free support vectors per column. A gap up to ``closed``
+        is closed but for rounding.
         """
+        self._idle += 1
+        if best.gap < _FALL * self._least_gap:
+            self._least_gap, self._idle = best.gap, 0
+        may_end = best.gap <= closed or not self._rules.stages
+        self.finished = may_end and self._idle >= _MOST_IDLE
         if not self._rules.stages:
-            self._idle += 1
-            if best.gap < _FALL * self._least_gap:
-                self._least_gap, self._idle = best.gap, 0
             return Move.STEP
         expected, self._sample_primal = self._sample_primal, None
         if expected is not None and best.primal > _MISLEADING * expected:
@@ -260,9 +251,8 @@ class Schedule:
         if 0.5 * squared_gradient <= self._rules.accuracy * best.gap:
             return self._next_problem(best, filled, free_per_column)
         slow = self.steps >= _SLOW and best.relative_gap > _FAR and self._rules.multipliers
-        much_too_steep = (
-            self._tiny >= _MANY_TINY or slow
-        ) and self.sigma * _FLATTER >= _LEAST_SIGMA
+        much_too_steep = self._tiny >= _MANY_TINY or slow
+        much_too_steep &= self.sigma * _FLATTER >= _LEAST_SIGMA
         may_be_too_steep = self.smoothing and self._may_be_too_steep and self.sigma > FIRST_SIGMA
         if may_be_too_steep and (much_too_steep or self.steps >= STEEP_STEPS):
             return self._smoother()
@@ -273,6 +263,7 @@ class Schedule:
         if self._rules.multipliers:
             return self._next_problem(best, filled, free_per_column)
         self._growth = math.sqrt(self._growth)
+        self.finished = self._growth < _NO_GROWTH
         self._begin(self._solved_sigma * self._growth)
         return Move.BACK
 

@@ -33,27 +33,23 @@ _LONGEST, _TRIALS = 64.0, 30
 @kernel
 def smoothed_alpha(
     loss: Loss, products: Vector, weights: Vector, alpha_hat: Vector, sigma: float, C: float,
-    unclipped: Vector, alpha: Vector, change: Vector, free: NDArray[np.int64],
-) -> tuple[int, int]:  # fmt: skip
+    unclipped: Vector, alpha: Vector, free: NDArray[np.int64],
+) -> int:  # fmt: skip
     """Write alpha(w), given the products w.y_k, before and after clipping to the box.
 
-    Writes by how much alpha has changed, too, and the free support vectors, whose alpha is strictly
-    inside the box, to the front of ``free``. Returns on how many rows alpha has changed, and the
-    number of free support vectors.
+    Writes the free support vectors, whose alpha is strictly inside the box, to the front of
+    ``free``, too, and returns their number.
     """
-    changes, n_free = 0, 0
     for k in range(alpha.size):
         value = response(loss, products[k], alpha_hat[k], sigma, C, weights[k])
         unclipped[k] = value
-        value = min(max(value, 0.0), box_end(loss, C, weights[k]))
-        change[k] = value - alpha[k]
-        alpha[k] = value
-        changes += 1 if change[k] != 0.0 else 0
+        alpha[k] = min(max(value, 0.0), box_end(loss, C, weights[k]))
+    n_free = 0
     # A loop of its own, so that the first one uses vector lanes.
     for k in range(alpha.size):
         free[n_free] = k
         n_free += 1 if 0.0 < unclipped[k] < box_end(loss, C, weights[k]) else 0
-    return changes, n_free
+    return n_free
 
 
 @reordering_kernel
@@ -68,21 +64,6 @@ def clipped_sum(
         value = unclipped[k] - step * weights[k] * products[k]
         total += min(max(value, 0.0), box_end(loss, C, weights[k])) * products[k]
     return total
-
-
-@reordering_kernel
-def clipped_sums(
-    loss: Loss, unclipped: Vector, weights: Vector, sigma: float, C: float, products: Vector,
-    steps: Vector, out: Vector,
-) -> None:  # fmt: skip
-    """Add ``clipped_sum`` of each of the ``steps`` to ``out``, in one pass."""
-    slope = response_slope(loss, sigma, C)
-    for k in range(unclipped.size):
-        product, box = products[k], box_end(loss, C, weights[k])
-        change = slope * weights[k] * product
-        for i in range(steps.size):
-            value = unclipped[k] - steps[i] * change
-            out[i] += min(max(value, 0.0), box) * product
 
 
 def best_step(slopes: Vector) -> float | None:
@@ -112,25 +93,22 @@ def minimum_along(
     """
     start, change = problem.regularised(w), problem.regularised(direction)
     linear, square = inner(start, change), inner(change, change)
-    first = linear - falls(0.0)
+    first = slope_low = linear - falls(0.0)
     if not first < 0.0:
         return 0.0
-    low, high, t = 0.0, 0.0, 1.0
-    slope_low, slope_high = first, 0.0
+    low, high, slope_high, t = 0.0, 0.0, 0.0, 1.0
     for _ in range(_TRIALS):
         slope = linear + t * square - falls(t)
-        if abs(slope) <= -first * (_FLAT_BETWEEN if high else _FLAT_BEYOND):
+        flat = abs(slope) <= -first * (_FLAT_BETWEEN if high else _FLAT_BEYOND)
+        if flat or (slope < 0.0 and not high and t >= _LONGEST):
             return t
         if slope < 0.0:
             low, slope_low = t, slope
-            if not high:
-                if t >= _LONGEST:
-                    return t
-                t *= 2.0
-                continue
         else:
             high, slope_high = t, slope
-        # Regula falsi, away from the ends, since the slope has kinks.
-        share = -slope_low / (slope_high - slope_low)
-        t = low + min(max(share, 0.1), 0.9) * (high - low)
+        t *= 2.0
+        if high:
+            # Regula falsi, away from the ends, since the slope has kinks.
+            share = -slope_low / (slope_high - slope_low)
+            t = low + min(max(share, 0.1), 0.9) * (high - low)
     return low or high
