@@ -209,10 +209,10 @@ class Descent(Run):
         along = self._signs * problem.rows.products(direction)
         of_rows = slope * float((self._free * self._weights * along * along).sum())
         on_host = direction.cpu().numpy()
-        # If the same rows stay free, the minimum along the exact direction is at one. This does not
-        # show all that a direction misses; many steps on one problem do.
+        # If the same rows stay free, the minimum along the exact direction is at one (and there is
+        # none along zero). This does not show all that a direction misses; many steps do.
         fall, curvature = -float(self._gradient @ on_host), float(identity @ on_host**2) + of_rows
-        self._exact |= not abs(fall - curvature) <= _ACCURATE * curvature
+        self._exact |= not abs(fall - curvature) < _ACCURATE * curvature
         self._exact |= self.schedule.steps >= _MANY_STEPS
         return on_host, along
 

@@ -218,10 +218,13 @@ class TensorRows:
         It is computed as fast as possible, or in float64 if it is to be ``exact``.
         """
         total = torch.zeros((self.padded, self.padded), dtype=torch.float64, device=self.device)
+        # Weights of at most one fit into half precision.
+        largest = weights.max()
+        scales = (weights / largest).sqrt()
         for now in which.nonzero()[:, 0].split(self.at_once):
             rows = self.fast(self.gathered(now), torch.float64 if exact else None)
-            total += _gram(rows * weights[now].sqrt().to(rows.dtype)[:, None])
-        return self.unit**2 * total[: self.dimension, : self.dimension]
+            total += _gram(rows * scales[now].to(rows.dtype)[:, None])
+        return self.unit**2 * largest * total[: self.dimension, : self.dimension]
 
     @cached_property
     def product_roundings(self) -> Tensor:
