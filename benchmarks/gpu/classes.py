@@ -94,9 +94,7 @@ def phases(fit: Callable[[], Any], n_rows: int) -> str:
 
     undo = [
         spans.timed(batch, "spectrum", "spectrum"),
-        spans.timed(rounds.FastRows, "__init__", "copy"),
         spans.timed(rounds.Rounds, "_evaluate", "gradients"),
-        spans.timed(rounds.Rounds, "_gathered", "gathering"),
         spans.timed(rounds.Rounds, "_curved", "conjugate gradients"),
         spans.timed(rounds.Rounds, "_search", "searches"),
         spans.timed(batch.Batch, "_run_on_samples", "(samples)"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import certsvm.torch.batch as batch_module
 import certsvm.torch.rounds as rounds_module
+import certsvm.torch.rows as rows_module
 import certsvm.torch.source as source_module
 from certsvm import LinearSVC, LinearSVCCV
 from certsvm.fitting.fit_classes import fit_classes
@@ -98,13 +99,13 @@ def test_rows_of_any_length(scale: float) -> None:
 def test_classes_share_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = clustered(2000, 28, 12)
     read: list[int] = []
-    product = rounds_module.kernels.product
+    product = rounds_module.product
 
     def counted(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         read.append(len(A))
         return product(A, B)
 
-    monkeypatch.setattr(rounds_module.kernels, "product", counted)
+    monkeypatch.setattr(rounds_module, "product", counted)
     for room, most in ((2**40, 12), (4 * 2000 / source_module._MASKS, 4)):
         read.clear()
         monkeypatch.setattr(source_module, "free_memory", lambda device, room=room: room)
@@ -114,7 +115,7 @@ def test_classes_share_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_that_stay_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds_module, "free_memory", lambda device: 0)
+    monkeypatch.setattr(rows_module, "free_memory", lambda device: 0)
     monkeypatch.setattr(batch_module, "_WORTH_SAMPLING", {DEVICE: 1e4})
     X, y = clustered(3000, 10, 4)
     agrees(LinearSVC(tol=1e-2).fit(device(X), y), X, y)
@@ -145,7 +146,7 @@ def test_folds_classes_and_values_of_C_share_passes(monkeypatch: pytest.MonkeyPa
     begin = batch_module.Batch.begin
 
     def noted(self: Any, options: Any, **given: Any) -> None:
-        if not self._begun:
+        if self._options is None:
             sizes.append(len(self.left))
         begin(self, options, **given)
 
@@ -182,10 +183,7 @@ def test_a_fold_without_one_of_the_classes() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
-def test_the_default_type_of_tensors_is_others(
-    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype
-) -> None:
-    monkeypatch.setitem(rounds_module._WORTH_GATHERING, DEVICE, 1)
+def test_the_default_type_of_tensors_is_others(dtype: torch.dtype) -> None:
     X, y = clustered(500, 10, 4)
     given = device(X)
     torch.set_default_dtype(dtype)

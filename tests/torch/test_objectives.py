@@ -20,7 +20,7 @@ from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows
 from certsvm.solvers import Newton, Options, Start
 from certsvm.torch import TensorNewton, TensorSource
-from certsvm.torch.newton import primal_bound
+from certsvm.torch.newton import Descent, primal_bound
 from certsvm.training.loop import train
 from certsvm.training.settings import SOLVER_FINISHED, Result, Settings
 from tests.problems import Case, cases, exact, exact_dot
@@ -267,12 +267,13 @@ def test_drift_stays_within_its_allowance(name: str) -> None:
     case, objective = Case(X.astype(float), y, None, 10.0, 1.0, FORM), OBJECTIVES[name]
     problem = tensor_problem(case, device(X), objective)
     options = Options(np.random.default_rng(0), target=0.0)
-    descent = TensorNewton(samples=False).alone(problem, options)
+    descent = Descent(problem, options, samples=False)
     for _ in range(40):
-        descent.step()
+        descent.epoch()
         margins = problem.signs * problem.rows.products(device(descent.w))
         allowed = 2.0**-53 * (descent._error + 1.01 * np.linalg.norm(descent.w))
-        assert bool(((descent._margins - margins).abs() <= allowed * descent._sizes).all())
+        sizes = problem.rows.product_roundings
+        assert bool(((descent._margins - margins).abs() <= allowed * sizes).all())
 
 
 @pytest.mark.parametrize("penalize_intercept", [True, False])

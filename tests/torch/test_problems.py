@@ -37,9 +37,6 @@ def test_a_free_intercept_needs_rows_of_both_classes() -> None:
             TensorProblem(rows, penalize_intercept=False, **given)
         assert not TensorProblem(rows, **given).free_intercept
     assert not TensorProblem(TensorRows(device(X)), signs, penalize_intercept=False).free_intercept
-    problem = TensorProblem(rows, signs, penalize_intercept=False)
-    assert problem.has_both_classes(device(np.arange(40)))
-    assert not problem.has_both_classes(device(np.flatnonzero(y > 0)))
 
 
 def test_starts_are_checked() -> None:

@@ -21,8 +21,8 @@ def augmented(X: torch.Tensor, rho: float) -> Any:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_readings(monkeypatch: pytest.MonkeyPatch, dtype: str, blocks: bool, rho: float) -> None:
     monkeypatch.setattr(rows_module, "_BLOCKS", (256, 2**28))
-    monkeypatch.setattr(kernels, "_ROWS", 16)
-    monkeypatch.setattr(rows_module, "GATHERED", 7)
+    monkeypatch.setattr(kernels, "_ADDED", 16)
+    monkeypatch.setattr(rows_module, "_GATHERED", 42)
     rng = np.random.default_rng(0)
     X = device(rng.standard_normal((100, 6))).to(DTYPES[dtype])
     rows = TensorRows(X, intercept_scaling=rho, memory=0 if blocks else None)

@@ -4,8 +4,8 @@ For the hinge, alpha_k(w) = clip(alpha_hat_k + sigma s_k (1 - w.y_k), 0, C s_k).
 
 The minimum of the smooth function along a direction is the zero of its slope, which rises, and is
 linear between kinks, where rows become free support vectors or cease to be. In memory the slope is
-evaluated point by point (``minimum_along``). If an evaluation costs a pass, or a wait for the
-device, one evaluation gives it at all of ``STEPS`` (``best_step``).
+evaluated point by point (``minimum_along``), and so on tensors. If an evaluation costs a pass, it
+gives the slope at all of ``STEPS`` (``best_step``).
 """
 
 from __future__ import annotations

@@ -10,23 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from certsvm.certificates.dual import DualPoint, RowSums, dual_bound, sums_in_any_order
+from certsvm.certificates.dual import DualPoint, dual_bound
 from certsvm.certificates.primal import LossSums
 from certsvm.certificates.rounding import Bound, product_error, rounding_slack
 from certsvm.kernels.losses import Loss
 from certsvm.problem.rows import Vector
+from certsvm.solvers.auto import RelayRun
 from certsvm.solvers.base import Epoch, Options, Run, Start
 from certsvm.solvers.schedule import FIRST_SIGMA
 from certsvm.torch import kernels
-from certsvm.torch.rounds import FAR, Answers, FastRows, Rounds, spectrum
+from certsvm.torch.rounds import FAR, Answers, Problems, Rounds, spectrum
 from certsvm.torch.rows import TensorRows
 
 # A sample has this share of the rows, but at least so many per column. Samples pay if a round on
@@ -46,23 +47,43 @@ _LONGEST_START = 1e15
 _TILE = {"cuda": 2**25, "cpu": 2**19}
 
 
-class Evidence(NamedTuple):
-    """What is proved of a problem."""
+@dataclass
+class Evidence:
+    """What is proved of a problem, as a ``Run`` reports it."""
 
     w: Vector
-    primal: Bound
+    bound: Bound
     point: DualPoint
+    epochs: int
+    sigma: float
 
     @property
     def gap(self) -> float:
         """The relative gap, rounding allowed for."""
-        low, high = dual_bound(self.point)[0].low, self.primal.high
+        low, high = dual_bound(self.point)[0].low, self.bound.high
         return high / low - 1.0 if low > 0.0 and math.isfinite(high) else math.inf
+
+    def candidates(self) -> Iterator[Vector]:
+        """The w."""
+        yield self.w
+
+    def primal(self) -> tuple[Vector, Bound]:
+        """The w, and J there."""
+        return self.w, self.bound
+
+    def dual(self) -> DualPoint:
+        """Its alpha."""
+        return self.point
+
+    def warm_start(self) -> Start:
+        """Where the problem is."""
+        return Start(self.w, self.epochs, smoothing=self.sigma)
 
 
 def evidence(
-    rows: TensorRows, loss: Any, problems: kernels.Problems, W: Tensor, *, keep_alpha: bool = False
-) -> list[Evidence]:
+    rows: TensorRows, loss: Any, problems: Problems, W: Tensor, epochs: int = 1, *,
+    keep_alpha: bool = False,
+) -> list[Evidence]:  # fmt: skip
     """J at the rows w_j of W, and the dual points alpha_j(w_j), of the problems.
 
     The rows are read once, in tiles. The products of a tile with all w_j are one matrix product, so
@@ -74,29 +95,24 @@ def evidence(
     on_host = W.cpu().numpy()
     errors = [product_error(w) for w in on_host]
     largest = (rows.dimension + 2.0) * rows.longest
-    slacks = [rounding_slack(error, largest) for error in errors]
-    slack = torch.tensor(slacks, dtype=torch.float64).to(W.device)[:, None]
+    slack = W.new_tensor([rounding_slack(error, largest) for error in errors])[:, None]
     C, sigma = problems.C[:, None], (problems.C * problems.sigma)[:, None]
-    numbers: Any = 0.0
     kept = np.empty((len(W) if keep_alpha else 0, rows.n_rows))
-    totals = torch.zeros_like(W)
+    numbers, totals = W.new_zeros((5, len(W))), torch.zeros_like(W)
     size, tiles = max(1, _TILE[rows.device.type] // len(W)), 0
-    for part, tile in rows.wide(size):
-        here = problems.part(part)
-        positive = here.is_positive()
-        signs, s = 2.0 * positive.double() - 1.0, here.row_weights(positive)
-        s = s if isinstance(s, Tensor) else torch.ones_like(signs[:1])
+    for part, stored in rows.tiles(size):
+        tile, (signs, s) = stored.double(), problems.sides(part)
         margins = W[:, :d] @ tile.T
         if rho > 0.0:
             margins += rho * W[:, -1:]
         _, alpha, sums = kernels.smoothed_alpha(
-            loss, signs * margins, loss.smoothing_centre(C, s), s, None,
-            rows.product_roundings[part], sigma, C, slack,
+            loss, signs * margins, loss.smoothing_centre(C, s), s, rows.product_roundings[part],
+            sigma, C, slack,
         )  # fmt: skip
         if keep_alpha:
             kept[:, part] = alpha.cpu().numpy()
-        alpha = alpha * signs
-        numbers = numbers + sums
+        alpha *= signs
+        numbers += sums
         totals[:, :d] += alpha @ tile
         if rho > 0.0:
             totals[:, -1] += rho * alpha.sum(1)
@@ -104,15 +120,13 @@ def evidence(
     additions = min(size, rows.n_rows) + tiles
     in_parts = kernels.additions_in_parts(min(size, rows.n_rows)) + tiles
     proved: list[Evidence] = []
-    each = (problems.C.tolist(), on_host, errors, numbers.T.tolist(), totals.cpu().numpy())
-    for own_C, w, error, (value, mass, alpha_sum, penalty, path), v in zip(*each, strict=True):
-        primal = LossSums((value,), (mass,), in_parts).primal(own_C, w, error)
-        sums = sums_in_any_order(alpha_sum, penalty, in_parts)
+    each = (problems.C.tolist(), problems.sigma.tolist(), on_host, errors, numbers.T.tolist())
+    for v, own_C, own_sigma, w, error, own in zip(totals.cpu().numpy(), *each, strict=True):
+        primal = LossSums((own[0],), (own[1],), in_parts).primal(own_C, w, error)
         alpha_of = partial(kept.__getitem__, len(proved)) if keep_alpha else None
-        # The path was weighted by (n_k + 2) |y_k|.
-        path /= rows.dimension + 2.0
-        row_sums = RowSums(v, (sums,), path, additions, loss.largest_multiple)
-        proved.append(Evidence(w, primal, row_sums.point("multipliers", alpha_of)))
+        row_sums = kernels.row_sums(loss, own[2:], v, additions, in_parts)
+        point = row_sums.point("multipliers", alpha_of)
+        proved.append(Evidence(w, primal, point, epochs, own_sigma))
     return proved
 
 
@@ -143,131 +157,99 @@ class Batch:
     """
 
     def __init__(
-        self, rows: TensorRows, loss: Loss, problems: kernels.Problems,
+        self, rows: TensorRows, loss: Loss, problems: Problems,
         starts: Sequence[Start] | None = None,
     ) -> None:  # fmt: skip
         n = len(problems.C)
         self._rows, self._loss, self._problems, self._starts = rows, loss, problems, starts
-        self._begun, self.epochs = False, 0
+        self._options: Options | None = None
         self.evidence: list[Any] = [None] * n
-        self._proved_gaps, self.left = np.full(n, math.inf), np.zeros(n, dtype=bool)
+        self.epochs, self.left = 0, np.zeros(n, dtype=bool)
 
     def begin(self, options: Options, *, samples: bool) -> None:
         """Find where to begin on all rows, unless another problem has."""
-        if self._begun:
+        if self._options is not None:
             return
-        self._begun, self._options, n = True, options, len(self.left)
-        self._fast = rows = FastRows(self._rows)
-        self._spectrum = spectrum(rows)
-        W = rows.zeros(n, rows.dimension)
+        self._options, rows, n = options, self._rows, len(self.left)
+        self._fast = rows.converted()
+        self._spectrum = spectrum(self._fast)
+        W = torch.zeros((n, rows.padded), dtype=torch.float32, device=rows.device)
+        # The gaps are those that are proved.
         self._answers = Answers(W, np.full(n, FIRST_SIGMA), np.full(n, math.inf))
-        self._aims = np.full(n, max(_AIM * options.target, _FLOOR[rows.dtype]))
+        self._floor = _FLOOR[rows.fast_type]
+        self._aims = np.full(n, max(_AIM * options.target, self._floor))
         if options.start is not None and self._starts is not None:
             starts = torch.as_tensor(np.array([start.w for start in self._starts]) * rows.unit)
             short = starts.norm(dim=1) < _LONGEST_START
-            W[:, : starts.shape[1]] = torch.where(short[:, None], starts, 0.0).to(W)
+            W[:, : rows.dimension] = torch.where(short[:, None], starts, 0.0).to(W)
         elif samples:
-            self._run_on_samples(int(options.rng.integers(2**62)))
+            self._run_on_samples(options)
 
     def advance(self) -> None:
         """One epoch."""
-        pending, target, rows = (~self.left).nonzero()[0], self._options.target, self._fast
+        assert self._options is not None
+        pending, rows, self.epochs = (~self.left).nonzero()[0], self._rows, self.epochs + 1
         problems = self._problems.at(torch.as_tensor(pending, device=rows.device))
-        before, aims = self._proved_gaps[pending], self._aims[pending]
-        rounds = Rounds(problems, rows, self._spectrum)
-        end = rounds.run(self._answers.at(pending), aims, _ROUNDS)
-        W = end.W[:, : self._rows.dimension].double() / rows.unit
+        begin, aims = self._answers.at(pending), self._aims[pending]
+        in_units = problems._replace(C=problems.C * rows.unit**2)
+        end = Rounds(in_units, self._fast, self._spectrum).run(begin, aims, _ROUNDS)
+        W = end.W[:, : rows.dimension].double() / rows.unit
         problems = problems._replace(sigma=torch.as_tensor(end.sigma, device=rows.device))
         keep_alpha = self._options.keep_alpha
-        proved = evidence(self._rows, self._loss, problems, W, keep_alpha=keep_alpha)
+        proved = evidence(rows, self._loss, problems, W, self.epochs, keep_alpha=keep_alpha)
         gaps = np.array([of_problem.gap for of_problem in proved])
         # Rounding, or the rounds were too few: the next ones must bring more.
-        reached, floor = end.gaps <= aims, _FLOOR[rows.dtype]
-        hopeless = np.where(reached, aims <= floor, ~(gaps <= _PROGRESS * before))
+        reached, floor = end.gaps <= aims, self._floor
+        hopeless = np.where(reached, aims <= floor, ~(gaps <= _PROGRESS * begin.gaps))
         self._aims[pending] = np.where(reached, np.maximum(0.5 * aims, floor), aims)
-        self._answers.put(pending, end)
+        self._answers.put(pending, end._replace(gaps=gaps))
         for i, of_problem in zip(pending.tolist(), proved, strict=True):
             self.evidence[i] = of_problem
-        self._proved_gaps[pending] = gaps
-        self.left[pending] = hopeless | (gaps > FAR) | (gaps <= target)
-        self.epochs += 1
+        self.left[pending] = hopeless | (gaps > FAR) | (gaps <= self._options.target)
 
-    @property
-    def sigma(self) -> Vector:
-        """The slopes of alpha, relative to C, that belong to the evidence."""
-        return self._answers.sigma
-
-    def _run_on_samples(self, seed: int) -> None:
+    def _run_on_samples(self, options: Options) -> None:
         """Move to where to begin on all rows."""
-        rows, n = self._fast, self._fast.n_rows
-        generator = torch.Generator(device=rows.device).manual_seed(seed)
-        work = max(len(self.left), 64) * rows.dimension
-        goals = np.full(len(self.left), max(_SAMPLE_GAP, self._options.target))
-        sizes = []
-        while n * work > _WORTH_SAMPLING[rows.device.type] and (
-            n // _SHARE >= _PER_COLUMN * rows.dimension
+        rows, n_problems = self._fast, len(self.left)
+        problems = self._problems._replace(C=self._problems.C * self._rows.unit**2)
+        generator = torch.Generator(device=rows.device)
+        generator.manual_seed(int(options.rng.integers(2**62)))
+        work = max(n_problems, 64) * rows.dimension
+        sizes = [rows.n_rows]
+        while sizes[-1] * work > _WORTH_SAMPLING[rows.device.type] and (
+            sizes[-1] // _SHARE >= _PER_COLUMN * rows.dimension
         ):
-            n //= _SHARE
-            sizes.append(n)
-        for size in reversed(sizes):
+            sizes.append(sizes[-1] // _SHARE)
+        goals = np.full(n_problems, max(_SAMPLE_GAP, options.target))
+        for size in sizes[:0:-1]:
             which = torch.randint(rows.n_rows, (size,), generator=generator, device=rows.device)
             which = which.sort().values
-            sample = FastRows(self._rows.take(which), rows.unit)
-            rounds = Rounds(self._problems, sample, self._spectrum, which)
-            self._answers = rounds.run(self._answers, goals, _SAMPLE_ROUNDS)
+            rounds = Rounds(problems, rows.take(which), self._spectrum, which)
+            end = rounds.run(self._answers, goals, _SAMPLE_ROUNDS)
+            self._answers = end._replace(gaps=np.full(n_problems, math.inf))
 
 
-class BatchRun(Run):
+class BatchRun(RelayRun):
     """The run of one problem: with those of its batch, and at last alone, if these cannot finish.
 
-    ``start_alone`` begins its own run at a start.
+    ``alone`` begins its own run at a start.
     """
 
-    computes_primal = True
-
-    def __init__(
-        self, batch: Batch, number: int, start_alone: Callable[[Start | None], Any]
-    ) -> None:
-        self._batch, self._number, self._start_alone, self._seen = batch, number, start_alone, 0
-        # Its own run.
-        self._alone: Any = None
-
-    @property
-    def _proved(self) -> Evidence:
-        evidence: Evidence = self._batch.evidence[self._number]
-        return evidence
+    def __init__(self, batch: Batch, number: int, alone: Callable[[Start | None], Run]) -> None:
+        self._batch, self._number, self._alone, self._seen = batch, number, alone, 0
+        self._run: Any = None
 
     def epoch(self) -> Epoch:
         """One epoch of all problems, or those already made; or a step alone."""
         batch = self._batch
-        if self._alone is None and self._seen == batch.epochs:
+        if not isinstance(self._run, Run) and self._seen == batch.epochs:
             if batch.left[self._number]:
                 # A w that is far off is a worse start than zero.
-                far = self._proved.gap > FAR
-                self._alone = self._start_alone(None if far else self.warm_start())
+                far = self._run.gap > FAR
+                self._run = self._alone(None if far else self._run.warm_start())
             else:
                 batch.advance()
-        if self._alone is not None:
-            epoch: Epoch = self._alone.epoch()
+        if isinstance(self._run, Run):
+            epoch = self._run.epoch()
             return replace(epoch, epochs=epoch.epochs + self._seen)
-        self._seen = batch.epochs
-        return Epoch(self._seen, primal_estimate=self._proved.primal.value)
-
-    def candidates(self) -> Iterator[Vector]:
-        """The best w."""
-        yield self.primal()[0]
-
-    def primal(self) -> Any:
-        """The last w, and J there."""
-        return self._alone.primal() if self._alone else (self._proved.w, self._proved.primal)
-
-    def dual(self) -> Any:
-        """The last alpha."""
-        return self._alone.dual() if self._alone else self._proved.point
-
-    def warm_start(self) -> Any:
-        """Where the problem is."""
-        if self._alone:
-            return self._alone.warm_start()
-        sigma = float(self._batch.sigma[self._number])
-        return Start(self._proved.w, self._seen, smoothing=sigma)
+        self._seen, self._run = batch.epochs, batch.evidence[self._number]
+        return Epoch(self._seen, primal_estimate=self._run.bound.value)

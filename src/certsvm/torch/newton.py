@@ -7,16 +7,12 @@ The time goes elsewhere on a GPU, so the computations differ:
 
 * A step reads the rows for the products with the direction and for sum_k alpha_k y_k. Both are in
   float64, which costs nothing (``kernels``), and give J and L with their rounding.
-* Gram matrices of free support vectors are computed from rows rounded to bfloat16, on tensor cores.
-  If the slopes along a direction show that it was inaccurate, they are computed in float64 from
+* Gram matrices of free support vectors are computed from rows in half precision, on tensor cores.
+  If the curvature along a direction shows that it was inaccurate, they are computed in float64 from
   then on.
 * If the intercept is free, the dual point takes the sums over the rows of either label. One pass
   gives both.
 * Several problems are trained together first (``batch``).
-
-Each step waits for the device twice: for the slopes along the direction, and for the sums of a
-step. Where rows are many, it also waits for the positions of the free support vectors, to read no
-others for the Gram matrix.
 
 Given:      C, s, the rows in tensors; at most ``max_size`` columns.
 Result:     w, and alpha(w).
@@ -24,18 +20,17 @@ Result:     w, and alpha(w).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from certsvm.certificates import dual as duals
 from certsvm.certificates import rounding
 from certsvm.certificates.best import BestValues
+from certsvm.certificates.dual import ClassSums, DualPoint, dual_bound
 from certsvm.certificates.primal import LossSums
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSS_TYPES
@@ -44,17 +39,17 @@ from certsvm.problem.rows import Vector
 from certsvm.solvers import directions, schedule
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start, require
 from certsvm.solvers.schedule import Move, Schedule
-from certsvm.solvers.smoothing import STEPS, best_step
+from certsvm.solvers.smoothing import minimum_along
 from certsvm.torch import kernels
 from certsvm.torch.batch import BatchRun
 from certsvm.torch.problems import TensorProblem
 
-# The unit of steps below which the line search ends.
-_LEAST_UNIT = 1e-20
-# Tolerated distance of the minimum along a direction from a step of one.
+# Tolerated distance of the minimum along a direction, if no row ceases to be free, from one.
 _ACCURATE = 0.02
 # Steps on one smooth problem that indicate inaccurate directions.
 _MANY_STEPS = 8
+# Numbers of rows on a GPU that are read in the time of a wait for it: samples do not pay.
+_SMALL = 1e8
 
 
 @dataclass(frozen=True)
@@ -82,90 +77,58 @@ class TensorNewton(Solver):
     def start(self, problem: BaseProblem, options: Options) -> Run:
         """Begin a run, alone or with those of other classes."""
         require(isinstance(problem, TensorProblem), self, "it needs rows in tensors")
+        assert isinstance(problem, TensorProblem)
         directions.require_small_systems(problem, problem.dimension, self.max_size, self)
-        tensors = cast(TensorProblem, problem)
-        if tensors.batch is None:
-            return self.alone(tensors, options)
-        tensors.batch.begin(options, samples=self.samples)
 
         def alone(start: Start | None) -> Descent:
-            return self.alone(tensors, replace(options, start=start))
+            return Descent(problem, replace(options, start=start), samples=self.samples)
 
-        return BatchRun(tensors.batch, tensors.number, alone)
-
-    def alone(self, problem: TensorProblem, options: Options) -> Descent:
-        """Begin a run of one problem."""
-        beginning = Beginning.at(options.start, problem)
-        if self.samples and beginning.w is None:
-            beginning = from_sample(problem, beginning, int(options.rng.integers(2**62)))
-        return Descent(problem, beginning, options.target, keep_alpha=options.keep_alpha)
-
-
-class Beginning(NamedTuple):
-    """Where a descent begins; None means w = 0, and alpha at the centre of smoothing or zero."""
-
-    schedule: Schedule
-    w: Vector | None = None
-    alpha: Tensor | None = None
-
-    @classmethod
-    def at(cls, start: Start | None, problem: TensorProblem) -> Beginning:
-        """Begin at a start, or at zero."""
-        rules = schedule.rules_for(problem.loss, schedule.TENSORS)
-        if start is None:
-            return cls(Schedule(rules))
-        alpha = start.alpha
-        if alpha is not None:
-            alpha = torch.as_tensor(alpha, dtype=torch.float64, device=problem.rows.device)
-        return cls(Schedule.warm(rules, start.smoothing, smoothing=alpha is None), start.w, alpha)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The best J and the best L so far, in one object that an interrupt cannot split."""
-
-    w: Vector
-    primal: Bound
-    point: duals.DualPoint
-    alpha: Tensor
+        if problem.batch is None:
+            return alone(options.start)
+        problem.batch.begin(options, samples=self.samples)
+        return BatchRun(problem.batch, problem.number, alone)
 
 
 class Descent(Run):
-    """The run of one problem."""
+    """The run of one problem.
+
+    The best J and the best L so far are each in one object that an interrupt cannot split.
+    """
 
     computes_primal = True
-    answer: Answer
-    # At the present w: the products with the signed rows, their error, alpha before clipping and
-    # after, the gradient.
+    # At the present w: the products with the signed rows and their error, alpha before clipping and
+    # after, the free support vectors and their number, the dual point, the gradient.
     _margins: Tensor
     _error: float
     _unclipped: Tensor
     _alpha: Tensor
+    _free: Tensor
+    free: int
+    _point: DualPoint
     _gradient: Vector
+    _best_primal: tuple[Vector, Bound] | None = None
+    _best_dual: tuple[DualPoint, Tensor] | None = None
 
-    def __init__(
-        self, problem: TensorProblem, beginning: Beginning, target: float, *, keep_alpha: bool
-    ) -> None:
-        self.problem, self.schedule, self.best = problem, beginning.schedule, BestValues()
-        self.steps, self.free = 0, 0
-        self._target, self._keep_alpha = target, keep_alpha
-        # Whether Gram matrices are exact, and consecutive directions that were not finite.
-        self._exact, self._failures = False, 0
-        rows = problem.rows
-        like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
-        self._signs, self._sizes = problem.signs.to(**like), rows.product_roundings
-        self._steps_to_try = torch.as_tensor(STEPS, **like)
-        formulas: Any = problem.loss
-        weights = torch.ones((), **like) if problem.row_weights is None else problem.row_weights
-        self._box = formulas.box_end(problem.C, weights)
-        self.w = np.zeros(rows.dimension) if beginning.w is None else beginning.w
-        if beginning.alpha is None:
-            self._alpha_hat = torch.zeros(problem.n_rows, **like)
-            if self.schedule.smoothing:
-                self._alpha_hat += formulas.smoothing_centre(problem.C, weights)
-        else:
-            self._alpha_hat = torch.minimum(beginning.alpha.clamp(min=0.0), self._box)
-        self._point: duals.DualPoint | None = None
+    def __init__(self, problem: TensorProblem, options: Options, *, samples: bool = True) -> None:
+        self.problem, self._options, self.best = problem, options, BestValues()
+        self.steps, self._exact = 0, False
+        start, rules = options.start, schedule.rules_for(problem.loss, schedule.TENSORS)
+        self.w, self.schedule = options.first_w(problem), Schedule(rules)
+        # Methods of losses take tensors, too.
+        self._loss: Any = problem.loss
+        self._signs, self._weights = problem.signs, problem.row_weights
+        self._box = self._loss.box_end(problem.C, self._weights)
+        self._alpha_hat = torch.zeros_like(self._signs)
+        if start is not None:
+            smoothing = start.alpha is None
+            self.schedule = Schedule.warm(rules, start.smoothing, smoothing=smoothing)
+            if not smoothing:
+                self._alpha_hat += torch.as_tensor(start.alpha, device=self._signs.device)
+                self._alpha_hat = torch.minimum(self._alpha_hat.clamp_(min=0.0), self._box)
+        elif samples and (run := run_on_sample(problem, options)) is not None:
+            self.w, self.schedule = run.w, run.schedule.on_all_rows(run.filled)
+        if self.schedule.smoothing:
+            self._alpha_hat += self._loss.smoothing_centre(problem.C, self._weights)
         self._compute_margins()
         self._evaluate()
 
@@ -177,36 +140,9 @@ class Descent(Run):
     @property
     def filled(self) -> float:
         """The sum of alpha relative to its largest feasible value."""
-        assert self._point is not None
         return self._point.alpha_sum / (self.problem.C * self.problem.weight_sum)
 
     def epoch(self) -> Epoch:
-        """One step."""
-        self.step()
-        return Epoch(
-            epochs=self.steps,
-            free=self.free,
-            primal_estimate=self.answer.primal.value,
-            finished=self.schedule.finished,
-        )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The best w."""
-        yield self.answer.w
-
-    def primal(self) -> tuple[Vector, Bound]:
-        """The best w, and J there."""
-        return self.answer.w, self.answer.primal
-
-    def dual(self) -> duals.DualPoint:
-        """The best alpha."""
-        return self.answer.point
-
-    def warm_start(self) -> Start:
-        """The best w, and the best alpha on its device."""
-        return Start(self.answer.w, self.steps, self.answer.alpha, self.schedule.sigma)
-
-    def step(self) -> None:
         """One step of Newton's method, on a new smooth problem if the last one is solved."""
         self.steps += 1
         problem, w = self.problem, self.w
@@ -220,82 +156,78 @@ class Descent(Run):
             elif move is Move.MULTIPLIERS:
                 self._alpha_hat = self._alpha
             self._evaluate()
-        free = (self._unclipped > 0.0) & (self._unclipped < self._box)
-        ridge = directions.intercept_ridge(problem, w, self._gradient)
-        direction = self._direction(free, ridge)
-        along = self._signs * problem.rows.products(direction)
-        step, on_host = self._search(direction, along, free, ridge)
+        direction, along = self._direction()
+        step = self._step_along(direction, along)
         self.schedule.steps += 1
-        if step == 0.0:
-            return
-        lengths = rounding.length(w), step, rounding.length(on_host)
-        self._error, self._fresh = rounding.step_error(self._error, *lengths), False
-        self.w = w + step * on_host
-        self._margins.add_(along, alpha=step)
-        self._evaluate()
+        if step > 0.0:
+            lengths = rounding.length(w), step, rounding.length(direction)
+            self._error, self._fresh = rounding.step_error(self._error, *lengths), False
+            self.w = w + step * direction
+            self._margins.add_(along, alpha=step)
+            self._evaluate()
+        return Epoch(
+            epochs=self.steps,
+            free=self.free,
+            primal_estimate=self.primal()[1].value,
+            finished=self.schedule.finished,
+        )
 
-    def _direction(self, free: Tensor, ridge: float) -> Tensor:
-        """About -(I + slope sum_{k free} s_k y_k y_k')^-1 gradient; NaN if that failed.
+    def candidates(self) -> Iterator[Vector]:
+        """The best w."""
+        yield self.primal()[0]
 
-        The last entry of I is ``ridge``: less than one if the intercept is free.
+    def primal(self) -> tuple[Vector, Bound]:
+        """The best w, and J there."""
+        assert self._best_primal is not None
+        return self._best_primal
+
+    def dual(self) -> DualPoint:
+        """The best alpha."""
+        assert self._best_dual is not None
+        return self._best_dual[0]
+
+    def warm_start(self) -> Start:
+        """The best w, and the best alpha on its device."""
+        assert self._best_dual is not None
+        return Start(self.primal()[0], self.steps, self._best_dual[1], self.schedule.sigma)
+
+    def _direction(self) -> tuple[Vector, Tensor]:
+        """About -(I + slope sum_{k free} s_k y_k y_k')^-1 gradient, and its products with the rows.
+
+        The last entry of I is a ridge of less than one if the intercept is free.
         """
-        problem = self.problem
-        gradient = torch.as_tensor(self._gradient, device=free.device)
-        identity = torch.ones_like(gradient)
-        if ridge != 1.0:
-            identity[-1] = ridge
-        H = problem.rows.gram(free, problem.row_weights, exact=self._exact)
-        H *= problem.loss.response_slope(self.sigma, problem.C)
-        H.diagonal().add_(identity)
-        if self._failures > 1:
-            # Even in float64 the matrix is not positive definite: use its diagonal.
-            return -gradient / H.diagonal()
+        problem, slope = self.problem, self._loss.response_slope(self.sigma, self.problem.C)
+        gradient = torch.as_tensor(self._gradient, device=self._free.device)
+        identity = np.ones(problem.dimension)
+        identity[-1] = directions.intercept_ridge(problem, self.w, self._gradient)
+        H = slope * problem.rows.gram(self._free, self._weights, exact=self._exact)
+        H.diagonal().add_(torch.as_tensor(identity, device=H.device))
         factor, failed = torch.linalg.cholesky_ex(H)
-        direction = torch.cholesky_solve(-gradient[:, None], factor)[:, 0]
-        # NaN will be noticed; an incomplete factorisation would not be.
-        return torch.where(failed == 0, direction, math.nan)
+        solution = torch.cholesky_solve(gradient[:, None], factor)[:, 0]
+        # If rounding made the matrix indefinite, its diagonal gives a direction of descent.
+        direction = -torch.where(failed == 0, solution, gradient / H.diagonal())
+        along = self._signs * problem.rows.products(direction)
+        of_rows = slope * float((self._free * self._weights * along * along).sum())
+        on_host = direction.cpu().numpy()
+        # If the same rows stay free, the minimum along the exact direction is at one (and there is
+        # none along zero). This does not show all that a direction misses; many steps do.
+        fall, curvature = -float(self._gradient @ on_host), float(identity @ on_host**2) + of_rows
+        self._exact |= not abs(fall - curvature) < _ACCURATE * curvature
+        self._exact |= self.schedule.steps >= _MANY_STEPS
+        return on_host, along
 
-    def _search(
-        self, direction: Tensor, along: Tensor, free: Tensor, ridge: float
-    ) -> tuple[float, Vector]:
-        """The step along a direction, and the direction on the host."""
-        problem, w, unit = self.problem, self.w, 1.0
-        last = problem.dimension - problem.free_intercept
-        while True:
-            falls = kernels.clipped_sums(
-                problem.loss, self._unclipped, along, problem.row_weights, self.sigma, problem.C,
-                self._steps_to_try if unit == 1.0 else unit * self._steps_to_try,
-            )  # fmt: skip
-            numbers = torch.cat([falls, free.sum()[None], direction]).cpu().numpy()
-            falls_on_host, n_free, on_host = np.split(numbers, [len(STEPS), len(STEPS) + 1])
-            self.free = int(n_free[0])
-            regularised = on_host[:last]
-            square, of_intercept = regularised @ regularised, float(on_host[last:] @ on_host[last:])
-            slopes = w[:last] @ regularised + unit * STEPS * square - falls_on_host
-            if not np.isfinite(slopes).all():
-                # The matrix was indefinite: be exact from now on.
-                self._exact, self._failures = True, self._failures + 1
-                return 0.0, on_host
-            if unit == 1.0:
-                # The direction is that of a function with the ridge.
-                self._judge(slopes + ridge * of_intercept * STEPS)
-            step = best_step(slopes)
-            if step is None or not 0.0 < step < STEPS[1] or unit < _LEAST_UNIT:
-                return unit * (1.0 if step is None else step), on_host
-            # Too short to be resolved in this unit.
-            unit *= STEPS[1]
+    def _step_along(self, direction: Vector, along: Tensor) -> float:
+        """The length of the step; none along a direction that is not finite."""
+        if not np.isfinite(direction).all():
+            return 0.0
+        slope = self._loss.response_slope(self.sigma, self.problem.C)
+        change = slope * self._weights * along
 
-    def _judge(self, slopes: Vector) -> None:
-        """Be exact from now on if the slopes at ``STEPS`` show an inaccurate direction.
+        def falls(t: float) -> float:
+            alpha = torch.sub(self._unclipped, change, alpha=t).clamp_(min=0.0)
+            return float(torch.minimum(alpha, self._box) @ along)
 
-        So do many steps on the same smooth problem.
-        """
-        self._failures = 0
-        # The minimum if the same support vectors stay free: at one for the exact direction.
-        minimum = slopes[0] * (STEPS[1] - STEPS[0]) / (slopes[0] - slopes[1] or -math.inf)
-        # The slopes do not show all that the direction misses.
-        many = self.schedule.steps >= _MANY_STEPS
-        self._exact |= not abs(minimum - 1.0) <= _ACCURATE or many
+        return minimum_along(self.problem, self.w, direction, falls)
 
     def _compute_margins(self) -> None:
         w = torch.as_tensor(self.w, device=self._signs.device)
@@ -304,129 +236,115 @@ class Descent(Run):
 
     def _evaluate(self) -> None:
         """Compute alpha(w), its dual point and J, with small enough rounding."""
-        self._evaluate_margins()
-        if schedule.too_rounded(self._primal.rounding, self.best) and not self._fresh:
+        bound = self._evaluate_margins()
+        if schedule.too_rounded(bound.rounding, self.best) and not self._fresh:
             # Rounding has accumulated over many steps.
             self._compute_margins()
-            self._evaluate_margins()
-        factor = schedule.lengthening(self._primal, self.best, self._target)
+            bound = self._evaluate_margins()
+        factor = schedule.lengthening(bound, self.best, self._options.target)
         if factor is not None:
             # A slightly longer w, which moves rows off the margin.
             error = rounding.scaled_error(self._error, rounding.length(self.w), factor)
-            numbers = self._alpha_at(factor * self._margins, error)[2].cpu().numpy()
-            w = factor * self.w
-            self._offer_primal(w, _primal(self.problem, numbers, w, error))
+            w, margins = factor * self.w, factor * self._margins
+            self._offer_primal(w, loss_at(self.problem, w, margins, error))
 
-    def _evaluate_margins(self) -> None:
-        """Compute alpha(w), its dual point and J from the present products."""
-        self._unclipped, self._alpha, numbers = self._alpha_at(self._margins, self._error)
-        signed = self._signs * self._alpha
-        of_sides = signed[None]
-        if self.problem.free_intercept:
-            # A row for each dual point: those of the rows of either label, +1 first.
-            of_sides = torch.stack([signed.clamp(min=0.0), signed.clamp(max=0.0)])
-        totals = self.problem.rows.sums(of_sides)
-        on_host = torch.cat([numbers, totals.flatten()]).cpu().numpy()
-        self._offer(*np.split(on_host, [len(numbers)]))
-
-    def _alpha_at(self, margins: Tensor, error: float) -> tuple[Tensor, Tensor, Tensor]:
-        problem = self.problem
-        return kernels.smoothed_alpha(
-            problem.loss, margins, self._alpha_hat, problem.row_weights,
-            self._signs if problem.free_intercept else None, self._sizes, self.sigma, problem.C,
-            rounding.rounding_slack(error, problem.largest_rounding),
-        )  # fmt: skip
-
-    def _offer(self, numbers: Vector, totals: Vector) -> None:
-        """Bounds from the sums of an evaluation."""
-        problem, w, alpha, signs = self.problem, self.w, self._alpha, self._signs
-        sides = numbers[2:].reshape(-1, 3)
-        totals = totals.reshape(len(sides), -1)
-        self._gradient = directions.gradient_at(problem, w, totals.sum(0))
-        self._primal = _primal(problem, numbers, w, self._error)
-        points = [self._point_of(*of_side) for of_side in zip(sides, totals, strict=True)]
+    def _evaluate_margins(self) -> Bound:
+        """Compute alpha(w), its dual point and J from the present products; return J."""
+        problem, signs = self.problem, self._signs
+        sides = (signs > 0.0, signs < 0.0) if problem.free_intercept else ()
+        self._unclipped, alpha, numbers = smoothed(
+            problem, self._margins, self._error, self._alpha_hat, self.sigma, sides
+        )
+        self._alpha, signed = alpha, signs * alpha
+        self._free = (self._unclipped > 0.0) & (self._unclipped < self._box)
+        vectors = [torch.where(side, signed, 0.0) for side in sides] or [signed]
+        v = problem.rows.sums(torch.stack(vectors))
+        free = self._free.sum(dtype=v.dtype)
+        # One wait for the device.
+        on_host = torch.cat([free[None], numbers, v.flatten()]).cpu().numpy()
+        self.free, of_primal, rest = int(on_host[0]), on_host[1:3], on_host[3:]
+        of_sides, v = np.split(rest, [3 * len(vectors)])
+        of_sides, v = of_sides.reshape(-1, 3), v.reshape(len(vectors), -1)
+        self._gradient = directions.gradient_at(problem, self.w, v.sum(0))
+        in_parts = kernels.additions_in_parts(problem.n_rows)
+        sums = [
+            kernels.row_sums(problem.loss, of_side.tolist(), of_v, problem.rows.additions, in_parts)
+            for of_side, of_v in zip(of_sides, v, strict=True)
+        ]
 
         def kept_alpha(positive: float = 1.0, negative: float = 1.0) -> Vector:
-            factors = torch.where(signs > 0, alpha.new_tensor(positive), negative)
+            factors = torch.where(signs > 0.0, alpha.new_tensor(positive), negative)
             on_host: Vector = (factors * alpha).cpu().numpy()
             return on_host
 
-        if problem.free_intercept:
-            point = duals.balanced_point(points[0], points[1], kept_alpha)
-        else:
-            point = replace(points[0], alpha=kept_alpha)
-        if not self._keep_alpha:
-            point = replace(point, alpha=None)
-        first, self._point = self._point is None, point
-        bound = duals.dual_bound(point)[0]
-        self.best.offer(self._primal.value, bound.value)
-        if first:
-            self.answer = Answer(w, self._primal, point, alpha)
-        if bound.low > duals.dual_bound(self.answer.point)[0].low:
-            self.answer = replace(self.answer, point=point, alpha=alpha)
-        self._offer_primal(w, self._primal)
-
-    def _point_of(self, numbers: Vector, v: Vector) -> duals.DualPoint:
-        """The dual point of some rows, given the sums over them."""
-        problem = self.problem
-        alpha_sum, penalty, path = numbers.tolist()
-        additions = kernels.additions_in_parts(problem.n_rows)
-        sums = duals.sums_in_any_order(alpha_sum, penalty, additions)
-        # The path was weighted by (n_k + 2) |y_k|.
-        path /= problem.dimension + 2.0
-        most, additions = problem.loss.largest_multiple, problem.rows.additions
-        return duals.RowSums(v, (sums,), path, additions, most).point("multipliers")
+        kept = kept_alpha if self._options.keep_alpha else None
+        both = ClassSums(*sums) if problem.free_intercept else sums[0]
+        self._point = both.point("multipliers", kept)
+        dual, bound = dual_bound(self._point)[0], _primal(problem, self.w, of_primal, self._error)
+        self.best.offer(bound.value, dual.value)
+        if self._best_dual is None or dual.low > dual_bound(self._best_dual[0])[0].low:
+            self._best_dual = self._point, alpha
+        self._offer_primal(self.w, bound)
+        return bound
 
     def _offer_primal(self, w: Vector, bound: Bound) -> None:
-        if bound.high < self.answer.primal.high:
-            self.answer = replace(self.answer, w=w, primal=bound)
+        if self._best_primal is None or bound.high < self._best_primal[1].high:
+            self._best_primal = w, bound
 
 
-def _primal(problem: TensorProblem, numbers: Vector, w: Vector, error: float) -> Bound:
-    """J(w), from the sums of ``kernels.smoothed_alpha``."""
-    loss, mass = numbers[:2].tolist()
+def smoothed(
+    problem: TensorProblem, margins: Tensor, error: float, alpha_hat: Tensor, sigma: float = 1.0,
+    sides: tuple[Tensor, ...] = (),
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The ``kernels.smoothed_alpha`` of a problem, given the ``error`` of its margins."""
+    slack = rounding.rounding_slack(error, problem.largest_rounding)
+    return kernels.smoothed_alpha(
+        problem.loss, margins, alpha_hat, problem.row_weights, problem.rows.product_roundings,
+        sigma, problem.C, slack, sides,
+    )  # fmt: skip
+
+
+def _primal(problem: TensorProblem, w: Vector, numbers: Tensor, error: float) -> Bound:
+    loss, mass = numbers.tolist()
     sums = LossSums((loss,), (mass,), kernels.additions_in_parts(problem.n_rows))
     return sums.primal(problem.C, w, error, free_intercept=problem.free_intercept)
 
 
+def loss_at(problem: TensorProblem, w: Vector, margins: Tensor, error: float) -> Bound:
+    """J(w), given the margins and their error."""
+    numbers = smoothed(problem, margins, error, torch.zeros_like(margins))[2]
+    return _primal(problem, w, numbers[:2], error)
+
+
 def primal_bound(problem: TensorProblem, w: Vector) -> Bound:
     """J(w), in one pass over the rows."""
-    rows, error = problem.rows, rounding.product_error(w)
-    margins = problem.signs.double() * rows.products(torch.as_tensor(w, device=rows.device))
-    numbers = kernels.smoothed_alpha(
-        problem.loss, margins, torch.zeros_like(margins), problem.row_weights, None,
-        rows.product_roundings, 1.0, problem.C,
-        rounding.rounding_slack(error, problem.largest_rounding),
-    )[2]  # fmt: skip
-    return _primal(problem, numbers.cpu().numpy(), w, error)
+    margins = problem.signs * problem.rows.products(torch.as_tensor(w, device=problem.rows.device))
+    return loss_at(problem, w, margins, rounding.product_error(w))
 
 
-def from_sample(problem: TensorProblem, beginning: Beginning, seed: int) -> Beginning:
-    """Where to begin: not at zero, but at the solution on a sample of the rows."""
+def run_on_sample(problem: TensorProblem, options: Options) -> Descent | None:
+    """A run near the optimum on a sample of the rows, or None if there is no useful sample."""
     rows = problem.rows
     size = schedule.sample_size(problem.m, rows.dimension, rows.largest_sample)
-    if size is None or rows.is_small:
-        return beginning
+    if size is None or (rows.X.is_cuda and rows.X.numel() <= _SMALL):
+        return None
+    seed = int(options.rng.integers(2**62))
     generator = torch.Generator(device=rows.device).manual_seed(seed)
     # With replacement.
     which = torch.randint(rows.n_rows, (size,), generator=generator, device=rows.device)
     which = which.sort().values
-    if not _represents(problem, which):
-        return beginning
-    sample = problem.sample(rows.take(which), which)
-    deeper = from_sample(sample, Beginning.at(None, sample), seed + 1)
-    descent = Descent(sample, deeper, schedule.SAMPLE_GAP, keep_alpha=False)
-    best = descent.best
-    while best.relative_gap > schedule.SAMPLE_GAP and descent.steps < schedule.SAMPLE_STEPS:
-        descent.step()
-    return Beginning(descent.schedule.on_all_rows(descent.filled), descent.w)
-
-
-def _represents(problem: TensorProblem, which: Tensor) -> bool:
-    """Whether a sample of rows represents the problem."""
-    if problem.free_intercept and not problem.has_both_classes(which):
-        return False
-    if problem.row_weights is None:
-        return True
-    weight_share = float(problem.row_weights[which].sum()) / problem.weight_sum
-    return schedule.has_enough_weight(weight_share, len(which), problem.m)
+    signs, weights = problem.signs[which], problem.row_weights[which]
+    share = float(weights.sum()) / problem.weight_sum
+    least, most = torch.stack((signs * weights).aminmax()).tolist()
+    one_sided = problem.free_intercept and not least < 0.0 < most
+    if one_sided or not schedule.has_enough_weight(share, size, problem.m):
+        return None
+    objective = problem.objective.at(problem.C / share)
+    sample = TensorProblem(rows.take(which), signs, row_weights=weights, **objective.keywords)
+    of_sample = replace(options, start=None, target=schedule.SAMPLE_GAP, keep_alpha=False)
+    run = Descent(sample, of_sample)
+    for _ in range(schedule.SAMPLE_STEPS):
+        if run.best.relative_gap <= schedule.SAMPLE_GAP:
+            break
+        run.epoch()
+    return run

@@ -1,8 +1,9 @@
 """Rows in tensors: products, weighted sums and Gram matrices.
 
 Products and sums, which certificates rest on, are accumulated in float64 from the stored values:
-half and single precision are exact inputs. Gram matrices only determine directions. They are
-computed as fast as the device can, on a GPU from values rounded to bfloat16.
+half and single precision are exact inputs. What only determines directions is computed from rows in
+the type of which the device makes products fastest: in half precision on a GPU, in single precision
+on a CPU.
 
 Rows that do not fit into the memory of the device stay where they are, and are copied block by
 block in each pass, to a GPU through pinned memory.
@@ -11,9 +12,7 @@ block in each pass, to a GPU through pinned memory.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -24,16 +23,14 @@ from certsvm.problem.rows import dimension_of
 from certsvm.torch import kernels
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-# Bytes of rows that are converted to float64 at a time.
-_CHUNK = 2**28
 # The least and the most bytes of a block of rows that are not on the device.
 _BLOCKS = 2**24, 2**28
-# Rows that are gathered at a time.
-GATHERED = 2**16
-# Numbers of rows that are read in the time of a wait for the device.
-_SMALL = 1e8
-# Norms of rows whose Gram matrix certainly fits into single precision.
-_SINGLE = 1e-6, 1e6
+# Numbers that are gathered or converted at a time.
+_GATHERED = 2**26
+# The share of the free memory that a copy of the rows may take.
+_COPY = 0.4
+# Norms of rows that fit into half precision, and whose squares fit into single precision.
+_FITTING = 1e-2, 1e3
 # Bytes for temporary tensors on the host.
 _HOST_MEMORY = 2**32
 # The share of the free memory that rows may take, and the bytes that a row needs besides itself.
@@ -65,6 +62,8 @@ class TensorRows:
         The rows without the intercept's column, on the device or not.
     squared_norms : Tensor of shape (n_rows,)
         Squared norms of the augmented rows.
+    unit : float
+        What ``fast`` divides rows by, so that they fit into half precision.
 
     Examples
     --------
@@ -95,23 +94,17 @@ class TensorRows:
         self.n_rows, self.n_columns = X.shape
         self.dimension = dimension_of(self.n_columns, self.intercept_scaling)
         self.device = X.device if device is None else _device(device)
-        if X.stride(1) != 1:
-            X = X.contiguous()
-        self.X = X.detach()
+        self.X = X.detach() if X.stride(1) == 1 else X.detach().contiguous()
         self._blocks = [slice(0, self.n_rows)]
         if X.device != self.device or memory is not None:
-            self._move(memory)
-        self.squared_norms = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
-        for part, rows in self._read() if self._has_kernels else self.wide():
-            norms = kernels.products(rows) if self._has_kernels else (rows * rows).sum(1)
-            self.squared_norms[part] = norms
-        self.squared_norms += self.intercept_scaling**2
+            self._move(_room_for(X, self.device) if memory is None else memory)
+        self.squared_norms = self._products(None) + self.intercept_scaling**2
         self._refuse_non_finite()
+        longest = self.longest
+        self.unit = 1.0 if _FITTING[0] <= longest <= _FITTING[1] or longest == 0.0 else longest
 
-    def _move(self, memory: int | None) -> None:
+    def _move(self, memory: int) -> None:
         """Put the rows on the device, or cut them into blocks to be copied in each pass."""
-        if memory is None:
-            memory = _room_for(self.X, self.device)
         if self.X.nbytes <= memory:
             self.X = self.X.to(self.device)
             return
@@ -122,37 +115,13 @@ class TensorRows:
 
     def _read(self) -> Iterator[tuple[slice, Tensor]]:
         """All rows, block by block, on the device."""
-        if self.device.type == "cuda" and not self.X.is_cuda:
-            yield from zip(self._blocks, self._copied(), strict=True)
-            return
         for part in self._blocks:
-            yield part, self.X[part].to(self.device)
-
-    def _copied(self) -> Iterator[Tensor]:
-        """The blocks on a GPU, through pinned memory; the next is copied during work on one."""
-        shape, stream = (self.largest_sample, self.n_columns), torch.cuda.Stream(self.device)
-        pinned = [torch.empty(shape, dtype=self.X.dtype, pin_memory=True) for _ in range(2)]
-        copied = [torch.cuda.Event() for _ in pinned]
-
-        def copy(i: int) -> Tensor:
-            # What the buffer had before has arrived.
-            copied[i % 2].synchronize()
-            rows = self.X[self._blocks[i]]
-            buffer = pinned[i % 2][: len(rows)].copy_(rows)
-            with torch.cuda.stream(stream):
-                on_device = buffer.to(self.device, non_blocking=True)
-                copied[i % 2].record()
-            return on_device
-
-        with ThreadPoolExecutor(1) as thread:
-            following = thread.submit(copy, 0)
-            for i in range(len(self._blocks)):
-                rows, used_by = following.result(), torch.cuda.current_stream(self.device)
-                used_by.wait_event(copied[i % 2])
-                rows.record_stream(used_by)
-                if i + 1 < len(self._blocks):
-                    following = thread.submit(copy, i + 1)
-                yield rows
+            rows = self.X[part]
+            if rows.device != self.device and self.device.type == "cuda":
+                # The device copies a block while the host puts the next one into pinned memory,
+                # which PyTorch reuses once it has been copied.
+                rows = rows.pin_memory()
+            yield part, rows.to(self.device, non_blocking=True)
 
     def tiles(self, size: int) -> Iterator[tuple[slice, Tensor]]:
         """All rows as they are stored, without the intercept's column, so many at a time."""
@@ -162,31 +131,21 @@ class TensorRows:
                 yield slice(start, start + len(tile)), tile
                 start += len(tile)
 
-    def wide(self, size: int = sys.maxsize) -> Iterator[tuple[slice, Tensor]]:
-        """The same in float64, and no more at a time than memory should take."""
-        for part, tile in self.tiles(min(self._rows_per_chunk, size)):
-            yield part, tile.double()
-
-    @property
-    def _rows_per_chunk(self) -> int:
-        return int(max(1, _CHUNK // max(1, 8 * self.n_columns)))
-
     def products(self, v: Tensor) -> Tensor:
         """v.[x_k, rho] for each row, in one pass."""
-        out = torch.empty(self.n_rows, dtype=torch.float64, device=self.device)
-        inner = v[: self.n_columns]
-        for part, rows in self._read() if self._has_kernels else self.wide():
-            out[part] = kernels.products(rows, inner) if self._has_kernels else rows @ inner
+        out = self._products(v[: self.n_columns])
         if self.intercept_scaling > 0:
             out += self.intercept_scaling * v[-1]
         return out
 
+    def _products(self, v: Tensor | None) -> Tensor:
+        return torch.cat([kernels.products(rows, v) for _, rows in self._read()])
+
     def sums(self, weights: Tensor) -> Tensor:
         """sum_k a_k [x_k, rho] for one or two vectors a of row weights, in one pass."""
         out = torch.zeros((len(weights), self.dimension), dtype=torch.float64, device=self.device)
-        for part, rows in self._read() if self._has_kernels else self.wide():
-            a = weights[:, part]
-            out[:, : self.n_columns] += kernels.sums(rows, a) if self._has_kernels else a @ rows
+        for part, rows in self._read():
+            out[:, : self.n_columns] += kernels.sums(rows, weights[:, part])
         if self.intercept_scaling > 0:
             out[:, -1] = self.intercept_scaling * kernels.sum_in_parts(weights)
         return out
@@ -194,85 +153,78 @@ class TensorRows:
     @cached_property
     def additions(self) -> int:
         """The most additions that an entry of ``sums`` goes through."""
-        if self._has_kernels:
-            columns = kernels.additions(self.n_rows, self.device) + len(self._blocks)
-        else:
-            per_chunk = self._rows_per_chunk
-            chunks = -(-self.n_rows // per_chunk) + len(self._blocks)
-            columns = min(self.n_rows, per_chunk) + chunks
-        if self.intercept_scaling == 0:
-            return int(columns)
-        return int(max(columns, kernels.additions_in_parts(self.n_rows)))
-
-    @cached_property
-    def _has_kernels(self) -> bool:
-        return kernels.usable(self.X[:1].to(self.device))
+        columns = kernels.additions(self.largest_sample, self.n_columns, self.device)
+        return max(columns + len(self._blocks), kernels.additions_in_parts(self.n_rows))
 
     @property
     def largest_sample(self) -> int:
         """The most rows that may be copied to the device: those of a block."""
         return int(self._blocks[0].stop)
 
+    @property
+    def at_once(self) -> int:
+        """How many rows to gather or to convert at a time."""
+        return max(1, _GATHERED // self.padded)
+
     def take(self, which: Tensor) -> TensorRows:
-        """The rows ``which`` (ascending), copied to the device."""
-        taken = object.__new__(TensorRows)
-        taken.intercept_scaling, taken.device = self.intercept_scaling, self.device
-        taken.n_rows, taken.n_columns, taken.dimension = len(which), self.n_columns, self.dimension
-        taken.X, taken._blocks = self.gathered(which), [slice(0, len(which))]
-        taken.squared_norms = self.squared_norms[which]
+        """The rows ``which`` (ascending), copied to the device, with the same unit."""
+        taken = TensorRows(self.gathered(which), intercept_scaling=self.intercept_scaling)
+        taken.unit = self.unit
         return taken
 
     def gathered(self, which: Tensor) -> Tensor:
         """The rows ``which`` (ascending), without the intercept's column, on the device."""
         return self.X.index_select(0, which.to(self.X.device)).to(self.device)
 
-    def gram(self, which: Tensor, weights: Tensor | None, *, exact: bool = False) -> Tensor:
-        """sum_k s_k [x_k, rho][x_k, rho]' over the rows of a mask; None means weights of one.
+    @property
+    def fast_type(self) -> torch.dtype:
+        """The type of which the device makes products fastest."""
+        if self.device.type != "cuda":
+            return torch.float32
+        return torch.bfloat16 if self.X.dtype == torch.bfloat16 else torch.float16
+
+    @property
+    def padded(self) -> int:
+        """The number of columns of ``fast``, the last of which may be zero."""
+        # Tensor cores need aligned rows.
+        return -(-self.dimension // 8) * 8 if self.device.type == "cuda" else self.dimension
+
+    def fast(self, X: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Stored rows X as [x_k, rho] / unit, in the fast type or another, with padding."""
+        dtype = self.fast_type if dtype is None else dtype
+        if self.unit == 1.0 and (X.dtype, X.shape[1]) == (dtype, self.padded):
+            return X
+        rows = torch.empty((len(X), self.padded), dtype=dtype, device=self.device)
+        rows[:, : self.n_columns] = X if self.unit == 1.0 else X.double() / self.unit
+        rows[:, self.dimension :] = 0.0
+        rows[:, self.n_columns : self.dimension] = self.intercept_scaling / self.unit
+        return rows
+
+    def converted(self) -> TensorRows:
+        """Rows that are as ``fast`` makes them, on the device; these, if it lacks the memory."""
+        first, needed = self.X[:1], self.n_rows * self.padded * self.fast_type.itemsize
+        if self.fast(first) is first or needed > _COPY * free_memory(self.device):
+            return self
+        X = torch.empty((self.n_rows, self.padded), dtype=self.fast_type, device=self.device)
+        for part, tile in self.tiles(self.at_once):
+            X[part] = self.fast(tile)
+        rows = TensorRows(X)
+        rows.unit = 1.0
+        return rows
+
+    def gram(self, which: Tensor, weights: Tensor, *, exact: bool = False) -> Tensor:
+        """sum_k s_k [x_k, rho][x_k, rho]' over the rows of a mask.
 
         It is computed as fast as possible, or in float64 if it is to be ``exact``.
         """
-        if self.is_small:
-            scales = which.double() if weights is None else which * weights.sqrt()
-            return self._gram_of(self.X, scales, exact=exact)
-        positions = which.nonzero()[:, 0]
-        total = torch.zeros(
-            (self.dimension, self.dimension), dtype=torch.float64, device=self.device
-        )
-        for now in positions.split(GATHERED):
-            scales = None if weights is None else weights[now].sqrt()
-            total += self._gram_of(self.gathered(now), scales, exact=exact)
-        return total
-
-    def _gram_of(self, rows: Tensor, scales: Tensor | None, *, exact: bool) -> Tensor:
-        """sum_k scales_k^2 [x_k, rho][x_k, rho]' of gathered rows."""
-        column = torch.ones(len(rows), device=self.device) if scales is None else scales
-        if exact:
-            wide = rows.double() if scales is None else rows.double() * scales[:, None]
-            if self.intercept_scaling > 0:
-                wide = torch.cat([wide, self.intercept_scaling * column[:, None].double()], dim=1)
-            return wide.T @ wide
-        d, unit = self.n_columns, self._unit
-        coarse = rows if unit == 1.0 else (rows.double() / unit).float()
-        if scales is not None:
-            coarse = coarse.float() * scales[:, None].float()
-        inner = _gram(coarse)
-        if unit != 1.0:
-            inner *= unit**2
-        if self.intercept_scaling == 0:
-            return inner
-        G = torch.empty((self.dimension, self.dimension), dtype=torch.float64, device=self.device)
-        G[:d, :d] = inner
-        column = column.float()
-        border = (self.intercept_scaling * unit) * (coarse.float().T @ column).double()
-        G[d, :d] = border
-        G[:d, d] = border
-        G[d, d] = self.intercept_scaling**2 * column.double().square().sum()
-        return G
-
-    @cached_property
-    def is_small(self) -> bool:
-        """Whether reading all rows takes no longer than waiting for the device."""
-        return bool(self.X.is_cuda and self.X.numel() <= _SMALL)
+        total = torch.zeros((self.padded, self.padded), dtype=torch.float64, device=self.device)
+        # Weights of at most one fit into half precision.
+        largest = weights.max()
+        scales = (weights / largest).sqrt()
+        for now in which.nonzero()[:, 0].split(self.at_once):
+            rows = self.fast(self.gathered(now), torch.float64 if exact else None)
+            total += _gram(rows * scales[now].to(rows.dtype)[:, None])
+        return self.unit**2 * largest * total[: self.dimension, : self.dimension]
 
     @cached_property
     def product_roundings(self) -> Tensor:
@@ -284,39 +236,30 @@ class TensorRows:
         """The largest norm of an augmented row."""
         return math.sqrt(float(self.squared_norms.max())) if self.n_rows else 0.0
 
-    @cached_property
-    def _unit(self) -> float:
-        """The unit of rows in which their squares fit into single precision."""
-        largest = self.longest
-        return 1.0 if _SINGLE[0] <= largest <= _SINGLE[1] or largest == 0.0 else largest
-
     def _refuse_non_finite(self) -> None:
         bad = ~torch.isfinite(self.squared_norms)
         if not bool(bad.any()):
             return
         k = int(bad.nonzero()[0, 0])
-        row = self.X[k].double()
-        wrong = (~torch.isfinite(row)).nonzero()
-        if len(wrong):
-            column = int(wrong[0, 0])
-            what = "NaN" if bool(torch.isnan(row[column])) else "infinity"
-            raise ValueError(
-                f"Input X contains {what}: row {k}, column {column}. Remove such rows, or fill in "
-                "the missing values."
-            )
+        # NaN counts as the largest value.
+        column = int(self.X[k].abs().argmax())
         raise ValueError(
-            f"Row {k} of X has values so large that its squared norm overflows. Rescale the "
-            "columns."
+            "Input X contains NaN, infinity, or a row so long that its squared norm overflows: in "
+            f"row {k}, column {column} is {float(self.X[k, column]):g}. Remove such rows, fill in "
+            "the missing values, or rescale the columns."
         )
 
 
+def product(A: Tensor, B: Tensor) -> Tensor:
+    """The product of matrices of low precision, in single precision."""
+    if A.is_cuda and A.dtype.itemsize == 2:
+        return torch.mm(A, B, out_dtype=torch.float32)
+    return A @ B
+
+
 def _gram(rows: Tensor) -> Tensor:
-    """Rows' rows, in float64 but not as accurate."""
-    if rows.is_cuda:
-        half = rows.to(torch.bfloat16)
-        return torch.mm(half.T, half, out_dtype=torch.float32).double()
-    wide = rows.to(torch.float64 if rows.dtype == torch.float64 else torch.float32)
-    return (wide.T @ wide).double()
+    """Rows' rows, as accurate as their type."""
+    return product(rows.T, rows).double()
 
 
 def _device(device: Any) -> torch.device:

@@ -21,10 +21,10 @@ from certsvm.resources import ALONE, Team
 from certsvm.solvers import Solver, Start
 from certsvm.torch.batch import Batch
 from certsvm.torch.data import as_tensor, encoded, float_rows, labels_of, weights_of
-from certsvm.torch.kernels import Problems
 from certsvm.torch.newton import TensorNewton, primal_bound
 from certsvm.torch.problems import TensorProblem, sizes_of
-from certsvm.torch.rows import GATHERED, TensorRows, free_memory
+from certsvm.torch.rounds import Problems
+from certsvm.torch.rows import TensorRows, free_memory
 from certsvm.training.settings import Result
 from certsvm.verification.optimum_intervals import RowSizes
 
@@ -111,22 +111,26 @@ class TensorSource(Source):
 
     def side_factors(self, i: int) -> tuple[float, float]:
         """The factors of the weights of positive rows and of others in the i-th problem."""
-        two = self.classes.size == 2 and not self.multilabel
-        return float(self.factors[self.positive[i]]), float(self.factors[0]) if two else 1.0
+        factors, own = self.factors_in(i), self.positive[i]
+        # All of the rest have the same factor, that of the class before among them.
+        return float(factors[own]), float(factors[own - 1])
 
     def _is_positive(self, i: int) -> Tensor:
         column, code = self.side(i)
         return self._codes[column] == code
 
-    def _weights_in(self, i: int) -> Tensor | None:
-        """The weight of each row in the i-th problem; None if all are one."""
-        factors = self.side_factors(i)
-        if factors == (1.0, 1.0):
-            return self._sample_weight
+    @property
+    def weights(self) -> Tensor:
+        """The weights of the rows, without factors of classes."""
+        if self._sample_weight is None:
+            return torch.ones(self.n_rows, dtype=torch.float64, device=self.rows.device)
+        return self._sample_weight
+
+    def _weights_in(self, i: int) -> Tensor:
+        """The weight of each row in the i-th problem."""
         # Of plain numbers, PyTorch would make single precision.
-        sides = torch.tensor(factors, dtype=torch.float64, device=self.rows.device)
-        of_rows = torch.where(self._is_positive(i), *sides)
-        return of_rows if self._sample_weight is None else of_rows * self._sample_weight
+        factors = self.weights.new_tensor(self.side_factors(i))
+        return torch.where(self._is_positive(i), *factors) * self.weights
 
     def weight_sum(self, i: int) -> float:
         """Sum of the row weights in the i-th problem, rounded up."""
@@ -154,10 +158,9 @@ class TensorSource(Source):
 
     def problem(self, i: int, objective: Objective) -> TensorProblem:
         """The i-th problem, perhaps one of a batch."""
-        weighted = self._sample_weight is not None or self.side_factors(i) != (1.0, 1.0)
         problem = TensorProblem(
             self.rows, lambda: 2 * self._is_positive(i).to(torch.int8) - 1,
-            row_weights=partial(self._weights_in, i) if weighted else None,
+            row_weights=partial(self._weights_in, i),
             sizes=self._sizes(i), **objective.keywords,
         )  # fmt: skip
         if not problem.free_intercept:
@@ -173,7 +176,7 @@ class TensorSource(Source):
     @cached_property
     def _whole(self) -> Sizes:
         """The sizes without factors of classes."""
-        return sizes_of(self.rows, self._sample_weight)
+        return sizes_of(self.rows, self.weights)
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Release the memory of a batch after its last problem."""
@@ -252,7 +255,7 @@ class TensorFold(TensorSource):
         """Products of the rows held out (rows) with weight vectors (columns), in blocks."""
         rows, d = self.rows, self.n_columns
         on_device = torch.as_tensor(W, device=rows.device)
-        for which in self._where.split(GATHERED):
+        for which in self._where.split(rows.at_once):
             scores = rows.gathered(which).double() @ on_device[:, :d].T
             yield scores + rows.intercept_scaling * on_device[:, d:].sum(1)
 
@@ -314,13 +317,11 @@ def _problems(members: Sequence[Member]) -> Problems:
 
     sides = each((source.side(i) for source, i, _ in members), torch.int32)
     column, positive = sides.T.contiguous()
-    factors = each((source.side_factors(i) for source, i, _ in members), torch.float64)
     C = each((objective.C for _, _, objective in members), torch.float64)
-    weights = [source._sample_weight for source in sources if source._sample_weight is not None]
+    factors = each((source.side_factors(i) for source, i, _ in members), torch.float64)
     return Problems(
-        source._codes, column, positive, C, sigma=torch.zeros_like(C),
-        squared=members[0][2].loss.is_smooth,
-        weights=torch.stack(weights) if weights else None,
+        source._codes, torch.stack([source.weights for source in sources]),
+        members[0][2].loss.is_smooth, column, positive,
         fold=each((sources.index(source) for source, _, _ in members), torch.int32),
-        factors=None if bool((factors == 1.0).all()) else factors,
+        factors=None if bool((factors == 1.0).all()) else factors, C=C, sigma=torch.zeros_like(C),
     )  # fmt: skip
