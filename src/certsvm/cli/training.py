@@ -129,15 +129,15 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
     d, solver = source.dimension, source.solver(settings.solver, settings.objective)
     needed = _WITHOUT_DATA + BLOCKS_AT_ONCE * stream.largest_block
     needed += 8 * d * (solver.n_vectors + len(source.labels))
-    per_row = _PER_ROW_OF_WITNESS
+    of_witness = _PER_ROW_OF_WITNESS
     if isinstance(solver, Newton | SmoothedNewton):
         # The matrices of the threads, their sum, and its factor. Blocks are of about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
         per_row = stream.n_stored / stream.n_rows
         # For each thread a matrix and what is added to it; their sum, and its factor.
         needed += 8 * d * d * (2 + 2 * gram_threads(n_rows, per_row, d, settings.n_jobs))
-        per_row = _PER_CODE * len(source.labels)
-    needed += bool(options.witness) * per_row * stream.n_rows
+        of_witness = _PER_CODE * len(source.labels)
+    needed += bool(options.witness) * of_witness * stream.n_rows
     if needed > options.memory:
         raise ValueError(
             f"{options.memory / 1e6:.0f} MB of memory are not enough to train from this file, "
