@@ -412,22 +412,17 @@ def on_host(values: Any) -> Any:
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """What ``fit`` has set: names that end in an underscore, and what a warm start needs."""
-    return {
-        name: value
-        for name, value in vars(estimator).items()
-        if name == "_ends" or (name.endswith("_") and not name.startswith("_"))
-    }
+    """What ``fit`` has set for users."""
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
 
 
 @contextmanager
 def rollback(estimator: Any) -> Iterator[None]:
-    """Put the fitted attributes back if an exception passes: a failed fit changes nothing."""
-    before = fitted_attributes(estimator)
+    """Put all attributes back if an exception passes: a failed fit changes nothing."""
+    before = dict(vars(estimator))
     try:
         yield
     except BaseException:
-        for name in fitted_attributes(estimator):
-            delattr(estimator, name)
+        vars(estimator).clear()
         vars(estimator).update(before)
         raise

@@ -19,13 +19,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight
 
 from certsvm.certificates.certificate import DEFAULT_TOL, Certificates
 from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
-from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.files.model import listing
 from certsvm.files.scores import binary_problems, positive_classes
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
@@ -36,22 +34,24 @@ from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows, join, split
 from certsvm.resources import require_memory_for
 from certsvm.scalars import as_float
-from certsvm.solvers import Solver, Start
-from certsvm.training.history import Histories, History, shown_passes
+from certsvm.solvers import Solver, Start, make_solver
+from certsvm.training.history import Histories, shown_passes
 from certsvm.training.settings import INTERRUPTED, Result, Settings
 
 
 def _learns_online(estimator: LinearSVC) -> bool:
     """True if ``partial_fit`` minimises this objective; else an error that says why not."""
-    instead = "batches for other objectives go to fit, or as a stream to fit_stream"
-    if estimator.loss != HINGE.name:
-        raise ValueError(f"partial_fit is for loss={HINGE.name!r}: {instead}")
-    if estimator.fit_intercept and not estimator.penalize_intercept:
-        raise ValueError(f"partial_fit is not for penalize_intercept=False: {instead}")
+    if estimator.loss != HINGE.name or (
+        estimator.fit_intercept and not estimator.penalize_intercept
+    ):
+        raise ValueError(
+            "partial_fit is for loss='hinge' and not for penalize_intercept=False: batches for "
+            "other objectives go to fit, or as a stream to fit_stream"
+        )
     return True
 
 
-class LinearSVC(CallbackSupportMixin, LinearClassifier):
+class LinearSVC(LinearClassifier):
     """Linear support vector classifier that proves how close to the optimum it is.
 
     Minimises the hinge loss, or its square, with an L2 penalty,
@@ -249,13 +249,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         "multi_class": [StrOptions({"ovr"})],
     }
 
-    history_: History | Histories
-    n_iter_: int
-    n_samples_seen_: int
-    solver_: str
-    t_: int
-    _ends: list[Start]
-
     def __init__(
         self, C: float = 1.0, *, loss: str = "hinge", tol: float = DEFAULT_TOL,
         solver: str | Solver = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
@@ -297,11 +290,11 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         """
         with rollback(self):
             source = self._source(X, y, sample_weight)
-            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            solver = self._solver_for(source)
-            results = self._fit_source(source, solver, given)
+            settings = self._settings(source)
+            results = fit_classes(source, settings, start=self._starts(source))
+            self._set_fitted(source, results)
         # Outside: where warnings are errors, a missed target must not cost the model.
-        self._warn_if_missed(results, solver)
+        self._warn_if_missed(results, settings)
         return self
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
@@ -318,9 +311,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             # A data frame's; tensors have none.
             _check_feature_names(self, None if are_tensors(X) else X, reset=True)
             return source
-        return self._in_memory(X, y, sample_weight)
-
-    def _in_memory(self, X: Any, y: Any, sample_weight: Any) -> MemorySource:
         if sp.issparse(y):
             y = y.toarray()
         X, y, weights = self._validate(X, y, sample_weight, reset=True)
@@ -329,24 +319,12 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             X, y, weights, class_weight=self.class_weight, intercept_scaling=self._rho()
         )
 
-    def _fit_source(self, source: Source, solver: Solver, given: dict[str, Any]) -> list[Result]:
-        """Train on a source, and set the fitted attributes."""
-        settings, tasks = self._settings(source, solver), FitTasks(self, source, given)
-        settings = replace(settings, observers=[tasks, *settings.observers])
-        results = fit_classes(source, settings, start=self._starts(source))
-        self._set_fitted(source, results)
-        tasks.end_fit()
-        return results
-
-    def _solver_for(self, source: Source) -> Solver:
-        """The solver, on this kind of data and for this objective."""
-        return source.solver(self.solver, self._objective())
-
     def _objective(self) -> Objective:
         return Objective(self.C, loss_named(self.loss), self.penalize_intercept)
 
-    def _settings(self, source: Source, solver: Solver) -> Settings:
+    def _settings(self, source: Source) -> Settings:
         """The parameters, checked against the solver."""
+        solver = source.solver(self.solver, self._objective())
         if self.store_dual and not solver.certifies:
             raise ValueError(
                 f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
@@ -399,34 +377,43 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self : LinearSVC
             With one more batch learned.
         """
+        from certsvm.solvers.sgd_s import present_once
+
         with rollback(self):
-            first = not hasattr(self, "classes_")
             if self.multilabel_:
                 raise ValueError("partial_fit is for one label a row, and fit was given several")
-            if first and classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
             least_one = isinstance(total_samples, Integral) and total_samples >= 1
             if not (total_samples is None or least_one):
                 raise ValueError(f"total_samples must be an integer >= 1, got {total_samples!r}")
             if self.class_weight == "balanced":
                 raise ValueError("class_weight='balanced' needs all labels at once: pass a dict")
+            labels = None if classes is None else exact_labels(classes)
+            first = _check_partial_fit_first_call(self, labels)
             X, y, weights = self._validate(X, y, sample_weight, reset=first)
-            labels = self.classes_ if classes is None else np.unique(exact_labels(classes))
+            classes = self.classes_
             if first:
-                if labels.size < 2:
-                    raise ValueError(f"classes needs at least two classes, got {labels.tolist()}")
-                n_problems, n_columns = len(positive_classes(labels.size)), X.shape[1]
+                if classes.size < 2:
+                    raise ValueError(f"classes needs at least two classes, got {classes.tolist()}")
+                shape = (len(positive_classes(classes.size)), X.shape[1])
                 # For each class the weights, and a copy that replaces them.
-                require_memory_for(n_columns, 2 * n_problems + 1)
-                self.classes_, self.t_, self.n_samples_seen_ = labels, 0, 0
-                self.coef_ = np.zeros((n_problems, n_columns))
-                self.intercept_ = np.zeros(n_problems)
-            elif not np.array_equal(self.classes_, labels):
-                before = listing(self.classes_.tolist())
-                raise ValueError(f"classes are not the same as on the first call, {before}")
+                require_memory_for(shape[1], 2 * shape[0] + 1)
+                self.coef_, self.intercept_ = np.zeros(shape), np.zeros(shape[0])
+                self.t_ = self.n_samples_seen_ = 0
             self.n_samples_seen_ += len(y)
-            total = self.n_samples_seen_ if total_samples is None else int(total_samples)
-            self._present(X, y, weights, self._objective().C * total)
+            total = int(total_samples or self.n_samples_seen_)
+            rows, before = Rows(X, intercept_scaling=self._rho()), self.t_
+            self.coef_, self.intercept_ = dense(self.coef_).copy(), self.intercept_.copy()
+            self.class_weight_ = class_factors(self.class_weight, classes, np.ones(classes.size))
+            problems = binary_problems(classes, self.class_weight_, y, weights, rows.n_rows)
+            for i, (signs, of_rows) in enumerate(problems):
+                if of_rows.any():
+                    # C is such that lambda = 1 / (C m) comes out as 1 / (C total).
+                    C = self._objective().C * total / np.count_nonzero(of_rows)
+                    problem = Problem(rows, signs, C=C, weights=of_rows)
+                    w = problem.weight_vector(self.coef_[i], float(self.intercept_[i]))
+                    w, t = present_once(problem, w, before)
+                    self.coef_[i], self.intercept_[i] = problem.coefficients(w)
+                    self.t_ = max(self.t_, t)
             self.n_iter_, self.solver_ = 1, "sgd-s"
             # What was proved, and known of the dual problem, was about another model.
             self.certificate_ = self.certificates_ = None
@@ -434,25 +421,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 self.__dict__.pop(name, None)
             self._ends = [Start(np.empty(0), max(1, round(self.t_ / total)))] * len(self.coef_)
         return self
-
-    def _present(self, X: Any, y: Any, weights: Any, C_total: float) -> None:
-        """Present a batch once; ``C_total`` is C times the rows that the loss is summed over."""
-        from certsvm.solvers.sgd_s import present_once
-
-        rows = Rows(X, intercept_scaling=self._rho())
-        classes, before = self.classes_, self.t_
-        self.coef_, self.intercept_ = dense(self.coef_).copy(), self.intercept_.copy()
-        self.class_weight_ = class_factors(self.class_weight, classes, np.ones(classes.size))
-        problems = binary_problems(classes, self.class_weight_, y, weights, rows.n_rows)
-        for i, (signs, of_rows) in enumerate(problems):
-            if of_rows.any():
-                # C is such that lambda = 1 / (C m) comes out as 1 / C_total.
-                C = C_total / np.count_nonzero(of_rows)
-                problem = Problem(rows, signs, C=C, weights=of_rows)
-                w = problem.weight_vector(self.coef_[i], float(self.intercept_[i]))
-                w, t = present_once(problem, w, before)
-                self.coef_[i], self.intercept_[i] = problem.coefficients(w)
-                self.t_ = max(self.t_, t)
 
     def _starts(self, source: Source) -> list[Start] | None:
         """The start of each problem; None if there is no previous solution of the same shape."""
@@ -521,11 +489,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self.t_ = max(result.epochs for result in results) * source.n_rows
         # Their weights are in coef_ and intercept_, and alpha is a number for each row, which may
         # have been on a device.
-        alphas = [on_host(r.start.alpha) if self.warm_start else None for r in results]
-        self._ends = [
-            replace(r.start, w=np.empty(0), alpha=alpha)
-            for r, alpha in zip(results, alphas, strict=True)
-        ]
+        keep = on_host if self.warm_start else lambda alpha: None
+        starts = (result.start for result in results)
+        self._ends = [replace(s, w=np.empty(0), alpha=keep(s.alpha)) for s in starts]
         self.__dict__.pop("dual_coef_", None)
         if self.store_dual:
             # Where no dual point was accepted, zero is what the bound of zero comes from.
@@ -533,16 +499,15 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             self.dual_coef_ = np.array([zero if r.alpha is None else r.alpha for r in results])
 
     def _warn_if_missed(
-        self, results: Sequence[Result], solver: Solver, stacklevel: int = 4
+        self, results: Sequence[Result], settings: Settings, stacklevel: int = 4
     ) -> None:
         missed = [r for r in results if not r.certificate.met]
-        if not (missed and solver.certifies):
+        if not (missed and make_solver(settings.solver).certifies):
             return
         worst = max(missed, key=lambda r: r.certificate.proved_gap)
         certificate = worst.certificate
         advice = "To get closer, raise max_iter or max_time, scale the columns to similar size, "
-        advice += "" if self.solver == "auto" else "try solver='auto', "
-        advice += "or lower C; or accept a larger tol."
+        advice += "try solver='auto', or lower C; or accept a larger tol."
         if worst.reason == INTERRUPTED:
             advice = "The next fit goes on from it." if self.warm_start else ""
         elif certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):

@@ -277,8 +277,7 @@ def fit_path(
         raise ValueError(f"max_fits must be at least 2, got {max_fits!r}")
     # Made once: it holds the data, checked and where they are trained on.
     source = _source(template, X, y, sample_weight)
-    solver = template._solver_for(source)
-    settings = replace(template._settings(source, solver), keep_alpha=bool(estimator.store_dual))
+    settings = replace(template._settings(source), keep_alpha=bool(estimator.store_dual))
     trace = trace_path(
         source, settings, low_high, values,
         max_fits=max_fits, callback=None if values else callback,
@@ -287,7 +286,7 @@ def fit_path(
     if values is None:
         _warn_if_missed(path)
     for model in path if values else ():
-        model._warn_if_missed(trace.find(model.C)[0].results, solver, stacklevel=3)
+        model._warn_if_missed(trace.find(model.C)[0].results, settings, stacklevel=3)
     return path
 
 
