@@ -24,15 +24,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certsvm.certificates.certificate import Certificate, tidy
-from certsvm.files.scores import OptimumMixin, binary_problems, products
+from certsvm.files.scores import OptimumMixin, products
+from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
 from certsvm.matrices import checked_csr, dense, exact_labels, refuse_broken
 from certsvm.problem.base import Objective
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows
 from certsvm.training.history import History
 from certsvm.verification import optimum_intervals
-from certsvm.verification.evidence import Fingerprint
 from certsvm.verification.optimum_intervals import Array, OptimumIntervals, RowSizes
 
 if TYPE_CHECKING:
@@ -101,8 +99,7 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             Positive where the row belongs to ``classes_[1]``, or to the column's class.
         """
         scores = self._scores(X)
-        scores = scores.ravel() if scores.shape[1] == 1 else scores
-        return answers().rounded(X, scores) if are_tensors(X) else scores
+        return self._like(X, scores.ravel() if scores.shape[1] == 1 else scores)
 
     def predict(self, X: Any) -> Any:
         """Predict labels.
@@ -262,29 +259,32 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if (X is None) != (y is None) or (X is None and sample_weight is not None):
             raise ValueError("to_model takes both X and y, the training data, or neither")
+        model = Model.from_estimator(self)
         if X is None:
-            return Model.from_estimator(self)
+            return model
         if not hasattr(self, "dual_coef_"):
             raise ValueError("a proof needs the dual point: fit with store_dual=True")
         X, y, weights = self._validate(*map(on_host, (X, y, sample_weight)), reset=False)
         report = verify(self, X, y, weights)
         if not report.dual_verified:
-            other = "they seem not to be the training data, with weights and in their order"
-            what = f"The certificate is {report.verdict} by these data: {other}"
-            raise ValueError(f"{what}:\n{report}")
-        claims = self.certificates_ or []
-        rows = Rows(X, intercept_scaling=claims[0].intercept_scaling)
-        model = Model.from_estimator(self, Fingerprint.of(X, y))
-        problems = binary_problems(model.classes, model.class_weight, y, weights, rows.n_rows)
-        proofs = []
-        for (signs, of_rows), c, alpha in zip(problems, claims, self.dual_coef_, strict=True):
-            objective = Objective(c.C, loss_named(c.loss), c.penalize_intercept)
-            problem = Problem(rows, signs, weights=of_rows, **objective.keywords)
-            proofs.append(proof(problem, c, alpha))
+            raise ValueError(
+                f"The certificate is {report.verdict} by these data: they seem not to be the "
+                f"training data, with weights and in their order:\n{report}"
+            )
+        c = model.certificates[0]
+        source = MemorySource(
+            X, y, weights, intercept_scaling=c.intercept_scaling,
+            class_weight=dict(zip(model.classes.tolist(), model.class_weight, strict=True)),
+        )  # fmt: skip
+        objective = Objective(c.C, loss_named(c.loss), c.penalize_intercept)
+        points = enumerate(zip(model.certificates, self.dual_coef_, strict=True))
+        proofs = [proof(source.problem(i, objective), c, alpha) for i, (c, alpha) in points]
         certificates, witnesses = zip(*proofs, strict=True)
-        parameters = model.parameters | ({"float32": True} if X.dtype == np.float32 else {})
-        witness = joined(witnesses)
-        return replace(model, certificates=certificates, witness=witness, parameters=parameters)
+        return replace(
+            model, certificates=certificates, witness=joined(witnesses),
+            fingerprint=source.fingerprint,
+            parameters=model.parameters | ({"float32": True} if source.float32 else {}),
+        )  # fmt: skip
 
     def report(
         self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
@@ -337,18 +337,16 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
         if X is None and y is not None:
             raise ValueError("y without X: give the rows to predict, too")
         if X is not None:
-            answers, confusion, fingerprint = on_host(self.predict(X)), None, None
+            predicted, confusion = np.asarray(on_host(self.predict(X))), None
             # A free intercept has no interval, and so no score has one.
             free = any(certificate.free_intercept for certificate in self.certificates_ or ())
-            stability = None if free else self.stability(X)
             if y is not None:
                 labels = exact_labels(on_host(y))
-                are_right(answers, labels)
-                pairs = (map(tidy, np.asarray(given).tolist()) for given in (labels, answers))
-                confusion = dict(Counter(zip(*pairs, strict=True)))
-                if not are_tensors(X) and not hasattr(X, "dask"):
-                    fingerprint = Fingerprint.of(X, y)
-            evaluation = Evaluation(int(X.shape[0]), stability, confusion, fingerprint)
+                are_right(predicted, labels)
+                pairs = (map(tidy, given.tolist()) for given in (labels, predicted))
+                confusion = Counter(zip(*pairs, strict=True))
+            stability = None if free else self.stability(X)
+            evaluation = Evaluation(len(predicted), stability, confusion)
         # There is none after partial_fit.
         histories = getattr(self, "history_", None)
         return Fit(

@@ -35,7 +35,6 @@ from certsvm.files.atomic import atomic_write
 from certsvm.files.model import Model
 from certsvm.markup import element
 from certsvm.training.history import History
-from certsvm.verification.evidence import Fingerprint
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 # Classes whose weights are shown, their weights, and classes of a confusion matrix.
@@ -135,8 +134,6 @@ class Evaluation:
         The share of predictions that more training could not flip, proved; None if unknown.
     confusion : dict or None
         Rows, or their weight, of each pair of a true and a predicted label; None without labels.
-    fingerprint : Fingerprint or None
-        Of rows and labels.
     top_5 : float or None
         The share of rows whose label is among the five classes of the highest scores; None if
         there are five classes or fewer, or if it is unknown.
@@ -145,7 +142,6 @@ class Evaluation:
     n_rows: int
     stability: float | None
     confusion: Mapping[tuple[str, str], float] | None
-    fingerprint: Fingerprint | None = None
     top_5: float | None = None
 
 
