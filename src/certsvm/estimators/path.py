@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -66,12 +65,8 @@ class Path(Trace, Sequence[LinearSVC]):
         return len(self.models)
 
     def __repr__(self) -> str:
-        low, high = self.C_range
-        gap = self.worst_gap
-        proved = "not proved for every C" if math.isinf(gap) else f"worst gap {percent(gap)}"
-        if self.tol < gap < math.inf:
-            fitted = max(knot.gap for knot in self.knots)
-            proved = f"each within {percent(fitted)}, between them up to {percent(gap)}"
+        (low, high), gap = self.C_range, self.worst_gap
+        proved = f"worst gap {percent(gap)}" if gap < math.inf else "not proved for every C"
         return f"<Path of {len(self)} fits for C from {low:g} to {high:g}, {proved}>"
 
     def _repr_html_(self) -> str:
@@ -170,17 +165,16 @@ class Path(Trace, Sequence[LinearSVC]):
 
     def _points(self, X: Any = None, y: Any = None) -> PathPoints:
         """The path at the fitted values of C and some between them."""
-        fitted = np.array([knot.C for knot in self.knots])
-        n = max(4, _MOST_POINTS // max(1, fitted.size - 1))
-        inner = [np.geomspace(a, b, n + 1).clip(a, b) for a, b in itertools.pairwise(fitted)]
-        Cs = np.unique(np.concatenate([fitted, *inner]))
-        models = [self.model(C) for C in fitted.tolist()]
-        coefs = [np.asarray(dense(model.coef_)) for model in models]
+        fitted = [knot.C for knot in self.knots]
+        between = np.geomspace(fitted[0], fitted[-1], _MOST_POINTS).clip(fitted[0], fitted[-1])
+        Cs = np.unique([*fitted, *between])
+        models = [self.model(C) for C in fitted]
+        coefs = [dense(model.coef_) for model in models]
         errors = None
         if X is not None:
             classes = models[0].classes_
             # What is linear between two fits is, at each C, a combination of its values at all.
-            shares = np.array([np.interp(Cs, fitted, unit) for unit in np.eye(fitted.size)]).T
+            shares = np.array([np.interp(Cs, fitted, unit) for unit in np.eye(len(fitted))]).T
             scores = np.array([np.asarray(model.decision_function(X)) for model in models])
             scores = np.tensordot(shares, scores, 1)
             answers = scores.argmax(axis=2) if scores.ndim == 3 else (scores > 0.0).astype(int)
@@ -190,9 +184,7 @@ class Path(Trace, Sequence[LinearSVC]):
         bounds = [(c.primal, c.dual, c.proved_gap) for c in map(self._known, Cs.tolist())]
         objective = self.knots[0].results[0].certificate.objective
         primal, dual, gaps = map(list, zip(*bounds, strict=True))
-        return PathPoints(
-            Cs.tolist(), primal, dual, gaps, fitted.tolist(), coefs, labels, objective, errors
-        )
+        return PathPoints(Cs.tolist(), primal, dual, gaps, fitted, coefs, labels, objective, errors)
 
     def _known(self, C: float) -> Certificate:
         try:
@@ -326,7 +318,8 @@ def _warn_if_missed(path: Path) -> None:
     (low, high), end = path.C_range, path.proved_up_to
     as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
     advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
-    advice = "It was interrupted." if path.interrupted else advice
-    what = f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}"
-    text = f"{what}, {as_far}, after {len(path)} fits. {advice}"
+    text = (
+        f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}, "
+        f"{as_far}, after {len(path)} fits. {'It was interrupted.' if path.interrupted else advice}"
+    )
     warnings.warn(text, ConvergenceWarning, stacklevel=3)

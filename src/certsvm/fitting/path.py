@@ -23,6 +23,7 @@ from certsvm.certificates.path_bounds import CHORD, Chord, ChordEnd
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
+from certsvm.problem.rows import Vector
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
 from certsvm.training.settings import INTERRUPTED, Result, Settings
@@ -145,15 +146,11 @@ class Trace:
             self._chords[pair] = chords if len(chords) == len(self._sizes) else []
         return self._chords[pair]
 
-    def gap_after(self, i: int) -> float:
-        """The largest gap between knot i and the next one, proved."""
-        chords = self._between(self.knots[i], self.knots[i + 1])
-        return max((chord.worst_gap for chord in chords), default=math.inf)
-
     @property
     def gaps(self) -> list[float]:
-        """The largest gap between each knot and the next one."""
-        return [self.gap_after(i) for i in range(len(self.knots) - 1)]
+        """The largest gap between each knot and the next one, proved."""
+        chords = (self._between(*pair) for pair in itertools.pairwise(self.knots))
+        return [max((chord.worst_gap for chord in each), default=math.inf) for each in chords]
 
     @property
     def proved_up_to(self) -> float:
@@ -293,7 +290,8 @@ def trace_path(
     one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if in_range else tol)
     stop = settings.stop or threading.Event()
     one_fit = replace(one_fit, stop=stop)
-    values = _first_values(*C_range) if Cs is None else sorted(set(Cs))
+    first = spread(*C_range, decades(*C_range)).tolist()
+    values = first if Cs is None else sorted(set(Cs))
     trace = Trace(source, settings, C_range)
     # Where fits began and can begin, as long as something will be fitted beside them.
     starts: dict[float, list[Start]] = {}
@@ -361,16 +359,25 @@ def decades(low: float, high: float) -> int:
     return max(1, math.ceil(math.log10(high) - math.log10(low) - 1e-9))
 
 
-def _first_values(low: float, high: float) -> list[float]:
-    inner = np.geomspace(low, high, decades(low, high) + 1)[1:-1]
+def spread(low: float, high: float, n: int) -> Vector:
+    """Edges of n pieces from ``low`` to ``high``, of equal ratio, ascending.
+
+    Examples
+    --------
+    >>> spread(0.01, 10.0, 3).tolist()
+    [0.01, 0.1, 1.0, 10.0]
+    """
     # As 0.1 and not 0.09999999999999998.
-    return [low, *(float(f"{C:.12g}") for C in inner), high]
+    edges = [float(f"{C:.12g}") for C in np.geomspace(low, high, n + 1)]
+    ascending: Vector = np.maximum.accumulate(np.clip(edges, low, high))
+    ascending[[0, -1]] = low, high
+    return ascending
 
 
 def _next_value(trace: Trace, i: int) -> float | None:
     """The C to fit next between knot i and the next one; None if there is none."""
     first, last = trace.knots[i : i + 2]
-    gap, ends = trace.gap_after(i), max(first.gap, last.gap)
+    gap, ends = trace.gaps[i], max(first.gap, last.gap)
     # Where a fit missed the accuracy, no chord that ends there has it.
     if gap <= trace.tol or ends > trace.tol or last.C <= _LEAST_FACTOR**2 * first.C:
         return None
