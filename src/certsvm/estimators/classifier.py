@@ -23,7 +23,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from certsvm.certificates.certificate import Certificate, tidy
+from certsvm.certificates.certificate import tidy
 from certsvm.files.scores import OptimumMixin, products
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
@@ -47,14 +47,11 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
     _doc_link_module = "certsvm"
     _doc_link_template = "https://certsvm.github.io/certsvm/api/certsvm.{estimator_name}.html"
 
-    coef_: NDArray[np.float64] | sp.csr_matrix
-    intercept_: NDArray[np.float64]
     classes_: NDArray[Any]
-    class_weight_: NDArray[np.float64]
-    certificate_: Certificate | None
-    certificates_: list[Certificate] | None
-    n_features_in_: int
-    dual_coef_: NDArray[np.float64]
+    # An array, or after sparsify a CSR matrix.
+    coef_: Any
+    # None after partial_fit.
+    certificates_: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -355,9 +352,6 @@ class LinearClassifier(OptimumMixin, ClassifierMixin, BaseEstimator):
             histories=[histories] if isinstance(histories, History) else histories,
             n_rows=getattr(self, "n_samples_seen_", None),
         )  # fmt: skip
-
-    def _fitted(self, name: str) -> Any:
-        return getattr(self, f"{name}_")
 
     def _optimum(self) -> OptimumIntervals:
         check_is_fitted(self)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
@@ -41,9 +41,8 @@ from certsvm.training.settings import INTERRUPTED, Result, Settings
 
 def _learns_online(estimator: LinearSVC) -> bool:
     """True if ``partial_fit`` minimises this objective; else an error that says why not."""
-    if estimator.loss != HINGE.name or (
-        estimator.fit_intercept and not estimator.penalize_intercept
-    ):
+    free_intercept = estimator.fit_intercept and not estimator.penalize_intercept
+    if free_intercept or estimator.loss != HINGE.name:
         raise ValueError(
             "partial_fit is for loss='hinge' and not for penalize_intercept=False: batches for "
             "other objectives go to fit, or as a stream to fit_stream"
@@ -299,14 +298,12 @@ class LinearSVC(LinearClassifier):
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
         """The data, wherever they are."""
+        how: Any = {"class_weight": self.class_weight, "intercept_scaling": self._rho()}
         if are_tensors(X) or self.device is not None:
             from certsvm.torch.source import TensorSource
 
             refuse_masked(sample_weight=sample_weight)
-            source = TensorSource(
-                X, y, sample_weight,
-                class_weight=self.class_weight, intercept_scaling=self._rho(), device=self.device,
-            )  # fmt: skip
+            source = TensorSource(X, y, sample_weight, device=self.device, **how)
             self.n_features_in_ = source.n_columns
             # A data frame's; tensors have none.
             _check_feature_names(self, None if are_tensors(X) else X, reset=True)
@@ -315,9 +312,7 @@ class LinearSVC(LinearClassifier):
             y = y.toarray()
         X, y, weights = self._validate(X, y, sample_weight, reset=True)
         check_classification_targets(y)
-        return MemorySource(
-            X, y, weights, class_weight=self.class_weight, intercept_scaling=self._rho()
-        )
+        return MemorySource(X, y, weights, **how)
 
     def _objective(self) -> Objective:
         return Objective(self.C, loss_named(self.loss), self.penalize_intercept)
@@ -327,8 +322,8 @@ class LinearSVC(LinearClassifier):
         solver = source.solver(self.solver, self._objective())
         if self.store_dual and not solver.certifies:
             raise ValueError(
-                f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
-                "Use certsvm.bound on the fitted model, or another solver."
+                f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none: "
+                "use certsvm.bound on the fitted model, or another solver"
             )
         if self.checkpoint is not None and self.warm_start:
             raise ValueError("checkpoint is not for warm starts: both say where to begin")
@@ -382,9 +377,8 @@ class LinearSVC(LinearClassifier):
         with rollback(self):
             if self.multilabel_:
                 raise ValueError("partial_fit is for one label a row, and fit was given several")
-            least_one = isinstance(total_samples, Integral) and total_samples >= 1
-            if not (total_samples is None or least_one):
-                raise ValueError(f"total_samples must be an integer >= 1, got {total_samples!r}")
+            if total_samples is not None:
+                check_scalar(total_samples, "total_samples", Integral, min_val=1)
             if self.class_weight == "balanced":
                 raise ValueError("class_weight='balanced' needs all labels at once: pass a dict")
             labels = None if classes is None else exact_labels(classes)
@@ -445,12 +439,9 @@ class LinearSVC(LinearClassifier):
 
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
-        if not self.fit_intercept:
-            return 0.0
         # A free intercept does not depend on it, but how well solvers converge does.
-        if not self.penalize_intercept:
-            return 1.0
-        return as_float(self.intercept_scaling, "intercept_scaling")
+        height = self.intercept_scaling if self.penalize_intercept else 1.0
+        return as_float(height, "intercept_scaling") if self.fit_intercept else 0.0
 
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool

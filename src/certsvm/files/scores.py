@@ -146,8 +146,8 @@ class OptimumMixin:
     multilabel_ = False
 
     def _fitted(self, name: str) -> Any:
-        """An attribute of a fitted model: coef, intercept, certificates, classes, class_weight."""
-        return getattr(self, name)
+        """What a model has under this name, and an estimator under the same with an underscore."""
+        return getattr(self, name if hasattr(self, name) else f"{name}_")
 
     def _optimum(self) -> OptimumIntervals:
         return OptimumIntervals(*map(self._fitted, ("coef", "intercept", "certificates")))
