@@ -189,7 +189,7 @@ def test_weights_count_as_rows() -> None:
 
 def test_what_is_missed_is_told() -> None:
     clf = LinearSVCCV(C_range=(0.001, 10.0), cv=3, certify=1e-4, max_fits=7, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"max_fits reached after 7 values of C\. No C"):
+    with pytest.warns(ConvergenceWarning, match=r"max_fits reached after 7 values of C\. The"):
         clf.fit(X, binary)
     assert not clf.certified_
     assert clf.Cs_.size == 7

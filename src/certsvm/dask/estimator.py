@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from certsvm.certificates.certificate import COARSE_TOL
 from certsvm.dask.cluster import Cluster, ClusterLostError
 from certsvm.dask.source import SOLVERS, ClusterSource, as_rows, cut_together
-from certsvm.estimators.classifier import rollback
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
+from certsvm.estimators.linear_svc import rollback
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.solvers import Solver
 from certsvm.training.settings import LOST

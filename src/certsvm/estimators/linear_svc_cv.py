@@ -23,8 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from certsvm.certificates.certificate import DEFAULT_TOL, percentage_points
-from certsvm.estimators.classifier import fitted_attributes, rollback
-from certsvm.estimators.linear_svc import LinearSVC
+from certsvm.estimators.linear_svc import LinearSVC, fitted_attributes, rollback
 from certsvm.estimators.path import checked_range, checked_values
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
 from certsvm.fitting.folds import Fold
@@ -228,10 +227,56 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
         self : LinearSVCCV
             Fitted.
         """
+        split_with: dict[str, Any] = {"groups": params.get("groups")}
+        scored_with: dict[str, Any] = {"sample_weight": sample_weight}
+        if routing._routing_enabled():
+            routed = routing.process_routing(self, "fit", sample_weight=sample_weight, **params)
+            split_with, scored_with = dict(routed.splitter.split), dict(routed.scorer.score)
+        elif params.keys() - {"groups"}:
+            raise TypeError(
+                f"fit got unexpected arguments {sorted(params)}, which it passes on with "
+                "sklearn.set_config(enable_metadata_routing=True) only"
+            )
         with rollback(self):
-            Cs = self._values()
+            Cs, is_accuracy = self._values(), _is_accuracy(self.scoring)
             template = LinearSVC(**{name: getattr(self, name) for name in _COMMON})
-            search = self._search(template, Cs, X, y, sample_weight, params)
+            # LinearSVC's own checks of the data; names and number of columns are recorded on it.
+            source: Any = template._source(X, y, sample_weight)
+            in_memory = isinstance(source, MemorySource)
+            if source.multilabel:
+                raise ValueError("LinearSVCCV is for one label a row: search for each column of y")
+            if not (in_memory or is_accuracy):
+                raise ValueError(f"scoring on tensors is accuracy, not {self.scoring!r}")
+            settings = replace(template._settings(source), max_time=self.max_time)
+            self.__dict__.update(fitted_attributes(template))
+            self.classes_, labels = source.classes, source.y
+            if (weights := scored_with.pop("sample_weight", None)) is not None:
+                weights = source.row_weights if weights is sample_weight else np.asarray(weights)
+                scored_with["sample_weight"] = weights
+            splitter, (indexed, _) = check_cv(self.cv, labels, classifier=True), indexable(X, y)
+            splits = splitter.split(indexed, labels, **split_with)
+            if in_memory:
+                folds = [Fold(source, train, test, weights) for train, test in splits]
+            else:
+                folds = source.folds(splits, weights, () if self.certify else Cs)
+            if not folds:
+                raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
+            scorer = get_scorer(self.scoring or "accuracy")
+
+            def score(fold: Fold, C: float, results: list[Result]) -> float:
+                model = clone(template).set_params(C=C)
+                model._set_fitted(fold, results)
+                chosen = _check_method_params(source.X, params=scored_with, indices=fold.test)
+                return float(scorer(model, source.X[fold.test], labels[fold.test], **chosen))
+
+            def show(search: CrossValidation) -> None:
+                if self.verbose:
+                    print(search, file=sys.stderr, flush=True)
+
+            search = CrossValidation(
+                folds, settings, certify=self.certify, max_fits=self.max_fits,
+                score=None if is_accuracy else score, callback=show,
+            ).run(Cs)  # fmt: skip
             self._set_fitted(search, Cs)
             if self.refit:
                 model = template.set_params(C=self.C_).fit(X, y, sample_weight)
@@ -262,62 +307,8 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
                 raise ValueError("certify needs a range: give C_range, or at least two values Cs")
         return values
 
-    def _search(
-        self, template: LinearSVC, Cs: list[float], X: Any, y: Any, sample_weight: Any,
-        params: dict[str, Any],
-    ) -> CrossValidation:  # fmt: skip
-        groups = params.get("groups")
-        split_with, scored_with = {"groups": groups}, {"sample_weight": sample_weight}
-        if routing._routing_enabled():
-            routed = routing.process_routing(self, "fit", sample_weight=sample_weight, **params)
-            split_with, scored_with = dict(routed.splitter.split), dict(routed.scorer.score)
-        elif params.keys() - {"groups"}:
-            raise TypeError(
-                f"fit got unexpected arguments {sorted(params)}, which it passes on with "
-                "sklearn.set_config(enable_metadata_routing=True) only"
-            )
-        # LinearSVC's own checks of the data; names and number of columns are recorded on it.
-        source: Any = template._source(X, y, sample_weight)
-        if source.multilabel:
-            raise ValueError("LinearSVCCV is for one label a row: search for each column of y")
-        in_memory, is_accuracy = isinstance(source, MemorySource), _is_accuracy(self.scoring)
-        if not (in_memory or is_accuracy):
-            raise ValueError(f"scoring on tensors is accuracy, not {self.scoring!r}")
-        settings = replace(template._settings(source), max_time=self.max_time)
-        self.__dict__.update(fitted_attributes(template))
-        self.classes_, labels = source.classes, source.y
-        if (weights := scored_with.pop("sample_weight", None)) is not None:
-            weights = source.row_weights if weights is sample_weight else np.asarray(weights)
-            scored_with["sample_weight"] = weights
-        splitter, (indexed, _) = check_cv(self.cv, labels, classifier=True), indexable(X, y)
-        splits = splitter.split(indexed, labels, **split_with)
-        if in_memory:
-            folds = [Fold(source, train, test, weights) for train, test in splits]
-        else:
-            settings = replace(settings, n_jobs=1)
-            folds = source.folds(splits, weights, () if self.certify else Cs)
-        if not folds:
-            raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
-        self.n_splits_ = len(folds)
-        scorer = get_scorer(self.scoring or "accuracy")
-
-        def score(fold: Fold, C: float, results: list[Result]) -> float:
-            model = clone(template).set_params(C=C)
-            model._set_fitted(fold, results)
-            chosen = _check_method_params(source.X, params=scored_with, indices=fold.test)
-            return float(scorer(model, source.X[fold.test], labels[fold.test], **chosen))
-
-        def show(search: CrossValidation) -> None:
-            if self.verbose:
-                print(search, file=sys.stderr, flush=True)
-
-        return CrossValidation(
-            folds, settings, certify=self.certify, max_fits=self.max_fits,
-            score=None if is_accuracy else score, callback=show,
-        ).run(Cs)  # fmt: skip
-
     def _set_fitted(self, search: CrossValidation, Cs: list[float]) -> None:
-        values, best = search.values, search.best
+        values, best, self.n_splits_ = search.values, search.best, len(search.folds)
         Cs = Cs if self.certify is None else sorted(values)
         unfitted = [math.nan] * self.n_splits_
 
@@ -355,14 +346,13 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
             if self.certify is not None:
                 within = percentage_points(search.best.high - self.error_bound_)
                 proved = (
-                    f" No C in the range has an error below {self.error_bound_:.4f}, proved, and "
-                    f"C = {self.C_:g} is within {within} of the best; certify asks for "
-                    f"{percentage_points(float(self.certify))}."
+                    f" The error of C = {self.C_:g} is within {within} of the least, proved, and "
+                    f"certify asks for {percentage_points(float(self.certify))}."
                 )
             warnings.warn(
-                f"The search was not completed: {reason} after {len(search.values)} values of C."
-                f"{proved} Raise max_time, max_fits or max_iter, or accept a larger certify or "
-                "tol.", ConvergenceWarning, stacklevel=4,
+                f"The search ended early: {reason} after {len(search.values)} values of C.{proved} "
+                "Raise max_time, max_fits or max_iter, or accept a larger certify or tol.",
+                ConvergenceWarning, stacklevel=4,
             )  # fmt: skip
         if search.edge:
             text = f"C = {self.C_:g} has the best score and is the {search.edge} C of its range"

@@ -14,8 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from certsvm.certificates.certificate import COARSE_TOL, Certificate, percent, tidy
-from certsvm.estimators.classifier import are_right, fitted_attributes
-from certsvm.estimators.linear_svc import LinearSVC
+from certsvm.estimators.linear_svc import LinearSVC, are_right, fitted_attributes
 from certsvm.files.block_sources import block_source
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.path import PathProgress, Trace, trace_path
@@ -158,9 +157,9 @@ class Path(Trace, Sequence[LinearSVC]):
         """
         if (X is None) != (y is None):
             raise ValueError("give both X and y, or none of them")
-        names = getattr(self.models[0], "feature_names_in_", None)
-        if names is None:
-            names = [f"column {j}" for j in range(self.models[0].n_features_in_)]
+        first = self.models[0]
+        columns = [f"column {j}" for j in range(first.n_features_in_)]
+        names = getattr(first, "feature_names_in_", columns)
         return write_page(path, path_report(self._points(X, y), names, self.tol, self.worst_gap))
 
     def _points(self, X: Any = None, y: Any = None) -> PathPoints:
@@ -179,7 +178,7 @@ class Path(Trace, Sequence[LinearSVC]):
             scores = np.tensordot(shares, scores, 1)
             answers = scores.argmax(axis=2) if scores.ndim == 3 else (scores > 0.0).astype(int)
             # Labels are compared, since those of other classes have no place among these.
-            errors = [float(np.mean(~are_right(classes[answer], y))) for answer in answers]
+            errors = [float(np.mean(~are_right(labels, y))) for labels in classes[answers]]
         labels = [tidy(label) for label in models[0].classes_[-len(coefs[0]) :]]
         bounds = [(c.primal, c.dual, c.proved_gap) for c in map(self._known, Cs.tolist())]
         objective = self.knots[0].results[0].certificate.objective
@@ -275,8 +274,16 @@ def fit_path(
         max_fits=max_fits, callback=None if values else callback,
     )  # fmt: skip
     path = Path(trace, template, source, values or trace.Cs)
-    if values is None:
-        _warn_if_missed(path)
+    if values is None and not path.met:
+        (low, high), end = path.C_range, path.proved_up_to
+        as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
+        advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
+        advice = "It was interrupted." if path.interrupted else advice
+        warnings.warn(
+            f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to "
+            f"{high:g}, {as_far}, after {len(path)} fits. {advice}",
+            ConvergenceWarning, stacklevel=2,
+        )  # fmt: skip
     for model in path if values else ():
         model._warn_if_missed(trace.find(model.C)[0].results, settings, stacklevel=3)
     return path
@@ -310,16 +317,3 @@ def _source(template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Source:
         raise ValueError("a stream brings its own labels and weights: pass X alone")
     stream = BlockStream(block_source(X), intercept_scaling=template._rho())
     return StreamSource(stream, template.class_weight)
-
-
-def _warn_if_missed(path: Path) -> None:
-    if path.met:
-        return
-    (low, high), end = path.C_range, path.proved_up_to
-    as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
-    advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
-    text = (
-        f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}, "
-        f"{as_far}, after {len(path)} fits. {'It was interrupted.' if path.interrupted else advice}"
-    )
-    warnings.warn(text, ConvergenceWarning, stacklevel=3)

@@ -116,11 +116,8 @@ def bound(
         raise ValueError("a classifier brings its own intercept; leave intercept out")
     else:
         model, is_known = _of_classifier(given, labels.size)
-    if intercept_scaling is not None:
-        intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
-        if not intercept_scaling > 0:
-            raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
-        penalize_intercept = True if penalize_intercept is None else penalize_intercept
+    if intercept_scaling is not None and penalize_intercept is None:
+        penalize_intercept = True
     own = {"loss": model.loss, "intercept_scaling": model.intercept_scaling}
     own |= {name: model.parameters[name] for name in _OBJECTIVE if name in model.parameters}
     values = zip(_OBJECTIVE, (C, loss, intercept_scaling, penalize_intercept), strict=True)

@@ -287,7 +287,7 @@ class CrossValidation:
 
     def __str__(self) -> str:
         none = f", none in the range is below {percent(self.bound)}" if self._eps else ""
-        return f"{len(self.values)} values of C, least error {percent(self._least_error)}{none}"
+        return f"{len(self.values)} values of C, least error {percent(self.best.error)}{none}"
 
     @property
     def curve(self) -> Curve:
@@ -321,7 +321,9 @@ class CrossValidation:
             values = [values[k] for k in kept]
         fits = len(values) if self._eps is None else _FITS_OF_PROOF
         fits *= len(self.folds) * len(self.folds[0].labels)
-        if self._n_jobs > 1 and fits * self.folds[0].rows.n_stored < _WORTH_IT:
+        # Tensors are trained in this process.
+        first = self.folds[0]
+        if not (isinstance(first, Fold) and fits * first.rows.n_stored >= _WORTH_IT):
             self._n_jobs = 1
         try:
             with submitter(self.folds, self._n_jobs) as submit:
@@ -352,10 +354,6 @@ class CrossValidation:
             elif room <= 0:
                 self._end("max_fits reached")
             self._fit(submit, new[:room])
-
-    @property
-    def _least_error(self) -> float:
-        return min((value.error for value in self.values.values()), default=math.inf)
 
     @property
     def _pairs(self) -> list[tuple[float, float]]:
@@ -394,7 +392,8 @@ class CrossValidation:
         After Ctrl-C, no more fits begin. Those in this process end after their pass; others are
         given up.
         """
-        least, numbers = self._least_error, range(len(self.folds))
+        least = min((value.error for value in self.values.values()), default=math.inf)
+        numbers = range(len(self.folds))
         stop = self._stop if self._n_jobs == 1 else None
         fits = {(C, i): fit for C, v in self.values.items() for i, fit in enumerate(v.folds)}
         waiting = [(C, i, ends) for C, ends in requests for i in numbers]
@@ -484,13 +483,13 @@ def fit_fold(
 
 def _measured(fold: Fold, settings: Settings, starts: list[Start] | None) -> FoldFit:
     """Fit a fold, and measure its error; with dual points, keep what bounds on it need."""
-    times = [time.perf_counter()]
+    began = time.perf_counter()
     results = fit_classes(fold, settings, start=starts)
-    times.append(time.perf_counter())
+    fitted = time.perf_counter()
     score = 1.0 - fold.error(results)
     balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results if settings.keep_vector]
     products = np.array([fold.products(ball.centre) for ball in balls])
-    times.append(time.perf_counter())
+    measured = time.perf_counter()
     light = [
         replace(
             r, history=History(r.history[-1:]), alpha=None, response=None, vector=None,
@@ -498,8 +497,8 @@ def _measured(fold: Fold, settings: Settings, starts: list[Start] | None) -> Fol
         )
         for r in results
     ]  # fmt: skip
-    seconds = (last - first for first, last in itertools.pairwise(times))
-    return FoldFit(settings.objective.C, light, score, balls, products, *seconds)
+    times = (fitted - began, measured - fitted)
+    return FoldFit(settings.objective.C, light, score, balls, products, *times)
 
 
 def wanted_tol(fold: Fold, fit: FoldFit, eps: float, least: float) -> float:

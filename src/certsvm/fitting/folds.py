@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -162,7 +162,7 @@ def row_positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int
 
 @contextmanager
 def submitter(objects: Sequence[Any], n_jobs: int) -> Iterator[Submit]:
-    """A function that submits calls to ``n_jobs`` processes; one means this process, at once.
+    """A function that submits calls to ``n_jobs`` processes; one means a thread of this process.
 
     Calls that have not ended when the context is left are given up.
 
@@ -173,20 +173,16 @@ def submitter(objects: Sequence[Any], n_jobs: int) -> Iterator[Submit]:
     n_jobs : int
         Number of processes.
     """
+    if n_jobs == 1:
+        with ThreadPoolExecutor(1) as thread:
+            yield lambda function, i, *arguments: thread.submit(function, objects[i], *arguments)
+        return
     calls: list[Future[Any]] = []
 
     def submit(function: Callable[..., Any], i: int, *arguments: Any) -> Future[Any]:
         calls.append(pool.submit(_call, path, function, i, *arguments))
         return calls[-1]
 
-    def call_here(function: Callable[..., Any], i: int, *arguments: Any) -> Future[Any]:
-        call: Future[Any] = Future()
-        call.set_result(function(objects[i], *arguments))
-        return call
-
-    if n_jobs == 1:
-        yield call_here
-        return
     pool = get_reusable_executor(n_jobs, timeout=_SECONDS_IDLE, initializer=_prepare)
     with TemporaryDirectory(prefix="certsvm-", ignore_cleanup_errors=True) as folder:
         path = str(Path(folder, "objects"))

@@ -287,8 +287,8 @@ def trace_path(
     solver = source.solver(settings.solver, settings.objective)
     if in_range:
         require_proofs(solver, tol)
-    one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if in_range else tol)
     stop = settings.stop or threading.Event()
+    one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if in_range else tol)
     one_fit = replace(one_fit, stop=stop)
     first = spread(*C_range, decades(*C_range)).tolist()
     values = first if Cs is None else sorted(set(Cs))
@@ -306,9 +306,8 @@ def trace_path(
         if not in_range:
             starts.clear()
         starts[C] = [result.start for result in results]
-        if not settings.keep_alpha:
-            results = [replace(r, alpha=None) for r in results]
-        knot = Knot(C, [replace(r, start=replace(r.start, alpha=None)) for r in results])
+        light: Any = {} if settings.keep_alpha else {"alpha": None}
+        knot = Knot(C, [replace(r, start=replace(r.start, alpha=None), **light) for r in results])
         trace.interrupted |= interrupted
         if interrupted and in_range and trace.knots and knot.gap > tol:
             return False
