@@ -31,7 +31,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certsvm import matrices
-from certsvm.certificates.certificate import DEFAULT_TOL, Certificates, tidy
+from certsvm.certificates.certificate import DEFAULT_TOL, Certificate, Certificates, tidy
 from certsvm.files.scores import OptimumMixin, binary_problems, positive_classes, products
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
@@ -241,8 +241,10 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
+    classes_: NDArray[Any]
     # None after partial_fit.
-    certificates_: Certificates | None
+    certificate_: Certificate | None
+    certificates_: list[Certificate] | None
     _doc_link_module = "certsvm"
     _doc_link_template = "https://certsvm.github.io/certsvm/api/certsvm.{estimator_name}.html"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -525,19 +527,17 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
             return
         worst = max(missed, key=lambda r: r.certificate.proved_gap)
         certificate = worst.certificate
-        advice = (
-            "To get closer, raise max_iter or max_time, scale the columns to similar size, try "
-        )
-        advice += "solver='auto', or lower C; or accept a larger tol."
+        advice = " To get closer, raise max_iter or max_time, scale the columns to similar size, "
+        advice += "try solver='auto', or lower C; or accept a larger tol."
         if worst.reason == INTERRUPTED:
-            advice = "The next fit goes on from it." if self.warm_start else ""
+            advice = " The next fit goes on from it." * self.warm_start
         elif certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):
-            advice = "This is the limit of double precision: no more can be proved."
+            advice = " This is the limit of double precision: no more can be proved."
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
         warnings.warn(
             f"The target accuracy was not reached{of} at C = {self.C:g} by {worst.solver}: "
             f"{worst.reason} after {shown_passes(worst.passes)}. The model is valid, and "
-            f"certificate_ states its accuracy: {certificate}. {advice}".rstrip(),
+            f"certificate_ states its accuracy: {certificate}.{advice}",
             ConvergenceWarning,
             stacklevel=stacklevel,  # past fit and its wrapper, to the caller of fit
         )

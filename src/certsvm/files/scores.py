@@ -147,7 +147,7 @@ class OptimumMixin:
 
     def _fitted(self, name: str) -> Any:
         """What a model has under this name, and an estimator under the same with an underscore."""
-        return getattr(self, name if hasattr(self, name) else f"{name}_")
+        return getattr(self, f"{name}_" if hasattr(self, f"{name}_") else name)
 
     def _optimum(self) -> OptimumIntervals:
         return OptimumIntervals(*map(self._fitted, ("coef", "intercept", "certificates")))
