@@ -132,7 +132,7 @@ def measure(name: str, case: Case, device: str, repeats: int = 3) -> None:
             wait()
             times.append(time.perf_counter() - began)
         peak = torch.cuda.max_memory_allocated() / 1e9 if device == "cuda" else 0.0
-        proofs: list[Any] = clf.certificates_ or []
+        proofs = clf.certificates_ or []
         print(
             f"{name} {tuple(X.shape)} {case.classes} classes, tol {tol:g}: {min(times):.3f} s of "
             f"{[round(t, 3) for t in times]}, {sum(p.met for p in proofs)} of {len(proofs)} met, "

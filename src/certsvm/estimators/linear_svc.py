@@ -43,7 +43,7 @@ from certsvm.problem.rows import Rows, join, split
 from certsvm.resources import require_memory_for
 from certsvm.scalars import as_float
 from certsvm.solvers import Solver, Start, make_solver
-from certsvm.training.history import Histories, History, shown_passes
+from certsvm.training.history import Histories, shown_passes
 from certsvm.training.settings import INTERRUPTED, Result, Settings
 from certsvm.verification import optimum_intervals
 from certsvm.verification.optimum_intervals import Array, OptimumIntervals, RowSizes
@@ -825,13 +825,9 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
                 confusion = Counter(zip(*pairs, strict=True))
             stability = None if free else self.stability(X)
             evaluation = Evaluation(len(predicted), stability, confusion)
-        # There is none after partial_fit.
-        histories = getattr(self, "history_", None)
         return Fit(
             Model.from_estimator(self), _VERIFICATION, dual_kept=hasattr(self, "dual_coef_"),
-            evaluation=evaluation,
-            histories=[histories] if isinstance(histories, History) else histories,
-            n_rows=getattr(self, "n_samples_seen_", None),
+            evaluation=evaluation, n_rows=getattr(self, "n_samples_seen_", None),
         )  # fmt: skip
 
     def _optimum(self) -> OptimumIntervals:

@@ -472,9 +472,7 @@ def fit_fold(
     fit = _measured(fold, settings, starts)
     # More rows may be open than the accuracy was chosen for.
     if fit.met and (tol := wanted_tol(fold, fit, eps, least)) < 0.25 * fit.gap:
-        left = settings.max_time
-        if left is not None:
-            left = max(left - (time.perf_counter() - began), 0.0)
+        left = settings.max_time and max(settings.max_time - (time.perf_counter() - began), 0.0)
         again = _measured(fold, replace(settings, tol=tol, max_time=left), fit.starts)
         if not again.out_of_time:
             return replace(again, fit_time=fit.fit_time + again.fit_time)

@@ -34,7 +34,6 @@ from certsvm.certificates.certificate import (
 from certsvm.files.atomic import atomic_write
 from certsvm.files.model import Model
 from certsvm.markup import element
-from certsvm.training.history import History
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 # Classes whose weights are shown, their weights, and classes of a confusion matrix.
@@ -161,8 +160,6 @@ class Fit:
         Whether the certificate was read from a file, which may say anything.
     evaluation : Evaluation, default=None
         What it answers on some rows.
-    histories : sequence of History, default=None
-        How training went, with times, for each problem; None takes what the model keeps.
     n_rows : int, default=None
         The number of training rows; None takes the one of the model's fingerprint.
     files : sequence of str, default=()
@@ -175,7 +172,6 @@ class Fit:
     dual_kept: bool
     claimed: bool = False
     evaluation: Evaluation | None = None
-    histories: Sequence[History] | None = None
     n_rows: int | None = None
     files: Sequence[str] = ()
 
@@ -239,25 +235,19 @@ def _gap_if_any(certificate: Certificate) -> float:
 
 
 def _closing(fit: Fit, i: int) -> dict[str, list[float]]:
-    """How J and L of one problem closed in on each other: as trained, or as the model tells."""
-    if fit.histories is not None:
-        history = fit.histories[i]
-        bounds = zip(("primal", "dual"), history.best_bounds(), strict=True)
-        columns = {name: history[name] for name in ("passes", "seconds")} | dict(bounds)
-    else:
-        kept = np.empty((0, 4)) if fit.model.history is None else fit.model.history
-        columns = dict(zip(("passes", "primal", "dual"), kept[kept[:, 0] == i, 1:].T, strict=True))
-    return {name: column.tolist() for name, column in columns.items()}
+    """How J and L of one problem closed in on each other."""
+    kept = np.empty((0, 4)) if fit.model.history is None else fit.model.history
+    names = ("passes", "primal", "dual")
+    return dict(zip(names, kept[kept[:, 0] == i, 1:].T.tolist(), strict=True))
 
 
 def _charts(closing: Mapping[str, list[float]]) -> Any:
-    """J and L against time, or against passes, and their gap."""
-    label = "seconds" if "seconds" in closing else "passes"
-    x, primal, dual = closing[label], closing["primal"], closing["dual"]
+    """J and L against passes, and their gap."""
+    x, primal, dual = closing["passes"], closing["primal"], closing["dual"]
     gaps = [relative_gap(J, L) for J, L in zip(primal, dual, strict=True)]
     return plots.charts(
-        bounds=partial(plots.draw_bounds, xlabel=label, x=x, primal=primal, dual=dual),
-        gap=partial(plots.draw_gap, xlabel=label, x=x, gaps=gaps),
+        bounds=partial(plots.draw_bounds, xlabel="passes", x=x, primal=primal, dual=dual),
+        gap=partial(plots.draw_gap, xlabel="passes", x=x, gaps=gaps),
     )
 
 
