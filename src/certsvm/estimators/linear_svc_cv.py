@@ -354,9 +354,12 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
                 "Raise max_time, max_fits or max_iter, or accept a larger certify or tol.",
                 ConvergenceWarning, stacklevel=4,
             )  # fmt: skip
-        if search.edge:
-            text = f"C = {self.C_:g} has the best score and is the {search.edge} C of its range"
-            warnings.warn(f"{text}: widen it, since a C beyond it may be better.", stacklevel=4)
+        Cs, errors = self.curve_.Cs, self.curve_.errors
+        for name, end, inner in (("lowest", 0, 1), ("highest", -1, -2)):
+            if Cs.size > 1 and Cs[end] == self.C_ and errors[end] < errors[inner]:
+                text = f"C = {self.C_:g} has the best score and is the {name} C of its range"
+                text += ": widen it, since a C beyond it may be better."
+                warnings.warn(text, stacklevel=4)
 
     def report(
         self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None

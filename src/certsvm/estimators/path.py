@@ -289,25 +289,22 @@ def fit_path(
     return path
 
 
-def checked_values(Cs: Any) -> list[float]:
+def checked_values(Cs: Any, name: str = "Cs") -> list[float]:
     """Values of C as floats, or an error."""
     if not np.iterable(Cs):
-        raise TypeError(f"Cs must be a sequence of numbers, got {Cs!r}")
+        raise TypeError(f"{name} must be a sequence of numbers, got {Cs!r}")
     values = [float(C) for C in Cs]
     if not values or not all(math.isfinite(C) and C > 0 for C in values):
-        raise ValueError(f"Cs must be finite numbers > 0, at least one, got {values}")
+        raise ValueError(f"{name} must be finite numbers > 0, at least one, got {values}")
     return values
 
 
 def checked_range(C_range: Any) -> tuple[float, float]:
     """The lowest and the highest C as floats, or an error."""
-    ends = [float(C) for C in C_range] if np.iterable(C_range) else []
-    if len(ends) != 2:
-        raise TypeError(f"C_range must be the lowest and the highest C, got {C_range!r}")
-    low, high = ends
-    if not 0.0 < low < high < math.inf:
-        raise ValueError(f"C_range must be two finite numbers > 0, ascending, got {C_range!r}")
-    return low, high
+    low, *others = checked_values(C_range, "C_range")
+    if len(others) != 1 or not low < others[0]:
+        raise ValueError(f"C_range must be the lowest and the highest C, got {C_range!r}")
+    return low, others[0]
 
 
 def _source(template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Source:

@@ -272,15 +272,6 @@ class CrossValidation:
         return min(map(self._bound, self._pairs), default=0.0)
 
     @property
-    def edge(self) -> str:
-        """The end of the range, "lowest" or "highest", towards which the error falls; or none."""
-        Cs, best = sorted(self.values), self.best
-        if len(Cs) < 2 or best.C not in self._range:
-            return ""
-        name, neighbour = ("lowest", Cs[1]) if Cs[0] == best.C else ("highest", Cs[-2])
-        return name if self.values[neighbour].error > best.error else ""
-
-    @property
     def certified(self) -> bool:
         """Whether no C in the range has an error lower by more than ``certify`` than the best."""
         return self._eps is not None and self.best.high <= self.bound + self._eps
