@@ -15,7 +15,6 @@ from dataclasses import replace
 from importlib.util import find_spec
 from numbers import Integral, Real
 from os import PathLike
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -36,7 +35,6 @@ from certsvm.files.scores import OptimumMixin, binary_problems, positive_classes
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
-from certsvm.matrices import dense, exact_labels, refuse_masked
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows, join, split
@@ -46,7 +44,6 @@ from certsvm.solvers import Solver, Start, make_solver
 from certsvm.training.history import Histories, shown_passes
 from certsvm.training.settings import INTERRUPTED, Result, Settings
 from certsvm.verification import optimum_intervals
-from certsvm.verification.optimum_intervals import Array, OptimumIntervals, RowSizes
 
 if TYPE_CHECKING:
     from certsvm.files.model import Model
@@ -332,7 +329,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
         if are_tensors(X) or self.device is not None:
             from certsvm.torch.source import TensorSource
 
-            refuse_masked(sample_weight=sample_weight)
+            matrices.refuse_masked(sample_weight=sample_weight)
             source = TensorSource(X, y, sample_weight, device=self.device, **how)
             self.n_features_in_ = source.n_columns
             # A data frame's; tensors have none.
@@ -411,7 +408,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
                 check_scalar(total_samples, "total_samples", Integral, min_val=1)
             if self.class_weight == "balanced":
                 raise ValueError("class_weight='balanced' needs all labels at once: pass a dict")
-            labels = None if classes is None else exact_labels(classes)
+            labels = None if classes is None else matrices.exact_labels(classes)
             first = multiclass._check_partial_fit_first_call(self, labels)
             X, y, weights = self._validate(X, y, sample_weight, reset=first)
             classes = self.classes_
@@ -426,7 +423,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
             self.n_samples_seen_ += len(y)
             total = int(total_samples or self.n_samples_seen_)
             rows, before = Rows(X, intercept_scaling=self._rho()), self.t_
-            self.coef_, self.intercept_ = dense(self.coef_).copy(), self.intercept_.copy()
+            self.coef_, self.intercept_ = matrices.dense(self.coef_).copy(), self.intercept_.copy()
             self.class_weight_ = class_factors(self.class_weight, classes, np.ones(classes.size))
             problems = binary_problems(classes, self.class_weight_, y, weights, rows.n_rows)
             for i, (signs, of_rows) in enumerate(problems):
@@ -461,7 +458,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
                 ratio = objective.C / proved.C
         starts = []
         for i, end in enumerate(self._ends):
-            w = join(dense(self.coef_[i]).ravel(), float(self.intercept_[i]), rho)
+            w = join(matrices.dense(self.coef_[i]).ravel(), float(self.intercept_[i]), rho)
             # The dual variables of another objective may be infeasible for this one.
             start = Start(w, end.epochs) if ratio is None else replace(end, w=w)
             starts.append(source.scaled_start(start, ratio or 1.0))
@@ -476,8 +473,8 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
-        refuse_masked(sample_weight=sample_weight)
-        labels = exact_labels(y)
+        matrices.refuse_masked(sample_weight=sample_weight)
+        labels = matrices.exact_labels(y)
         # Rows checks that all values are finite, while it computes their norms.
         X, y = self._validated(
             X, y, order="C", ensure_all_finite=False, reset=reset,
@@ -519,9 +516,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
             zero = np.zeros(source.n_rows)
             self.dual_coef_ = np.array([zero if r.alpha is None else r.alpha for r in results])
 
-    def _warn_if_missed(
-        self, results: Sequence[Result], settings: Settings, stacklevel: int = 4
-    ) -> None:
+    def _warn_if_missed(self, results: list[Result], settings: Settings, level: int = 4) -> None:
         missed = [r for r in results if not r.certificate.met]
         if not (missed and make_solver(settings.solver).certifies):
             return
@@ -539,7 +534,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
             f"{worst.reason} after {shown_passes(worst.passes)}. The model is valid, and "
             f"certificate_ states its accuracy: {certificate}.{advice}",
             ConvergenceWarning,
-            stacklevel=stacklevel,  # past fit and its wrapper, to the caller of fit
+            stacklevel=level,  # past fit and its wrapper, to the caller of fit
         )
 
     def _validated(self, X: Any, *given: Any, **checks: Any) -> Any:
@@ -621,7 +616,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
         if are_tensors(X):
             check_is_fitted(self)
             return float(answers().score(self, X, y, sample_weight))
-        exact_labels(y)
+        matrices.exact_labels(y)
         return float(super().score(X, y, sample_weight))
 
     def top_k_accuracy(self, X: Any, y: Any, k: int = 5, sample_weight: Any = None) -> float:
@@ -697,7 +692,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
             With ``coef_`` as an array.
         """
         check_is_fitted(self)
-        self.coef_ = dense(self.coef_)
+        self.coef_ = matrices.dense(self.coef_)
         return self
 
     def to_model(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Model:
@@ -819,7 +814,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
             # A free intercept has no interval, and so no score has one.
             free = any(certificate.free_intercept for certificate in self.certificates_ or ())
             if y is not None:
-                labels = exact_labels(on_host(y))
+                labels = matrices.exact_labels(on_host(y))
                 are_right(predicted, labels)
                 pairs = (map(tidy, given.tolist()) for given in (labels, predicted))
                 confusion = Counter(zip(*pairs, strict=True))
@@ -830,11 +825,11 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
             evaluation=evaluation, n_rows=getattr(self, "n_samples_seen_", None),
         )  # fmt: skip
 
-    def _optimum(self) -> OptimumIntervals:
+    def _optimum(self) -> optimum_intervals.OptimumIntervals:
         check_is_fitted(self)
         return super()._optimum()
 
-    def _scores_and_sizes(self, X: Any) -> tuple[Array, RowSizes]:
+    def _scores_and_sizes(self, X: Any) -> tuple[Any, Any]:
         if are_tensors(X):
             return self._scores(X).cpu().numpy(), answers().row_sizes(X)
         X = optimum_intervals.added_up(self._validated(X, reset=False))
@@ -849,12 +844,11 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
 
 def are_right(answers: Any, y: Any) -> NDArray[np.bool_]:
     """Which predicted labels are the given ones."""
-    answers, labels = np.asarray(answers), exact_labels(y)
+    answers, labels = np.asarray(answers), matrices.exact_labels(y)
     # A column of labels, or a single one, would be compared with all answers.
     if labels.shape != answers.shape:
         raise ValueError(f"{answers.size} rows do not go with labels of shape {labels.shape}")
-    right: NDArray[np.bool_] = answers == labels
-    return right
+    return np.asarray(answers == labels)
 
 
 def are_tensors(X: Any) -> bool:
@@ -868,7 +862,7 @@ def are_tensors(X: Any) -> bool:
     return X.__dlpack_device__()[0] != 1 and find_spec("torch") is not None
 
 
-def answers() -> ModuleType:
+def answers() -> Any:
     """``certsvm.torch.answers``."""
     from certsvm.torch import answers
 

@@ -45,9 +45,7 @@ class Path(Trace, Sequence[LinearSVC]):
         The relative accuracy asked for.
     """
 
-    def __init__(
-        self, trace: Trace, template: LinearSVC, source: Source, Cs: Sequence[float]
-    ) -> None:
+    def __init__(self, trace: Trace, template: LinearSVC, source: Source, Cs: list[float]) -> None:
         vars(self).update(vars(trace))
         self._template, self._source = template, source
         self.models = [self._fitted(C) for C in Cs]
@@ -285,7 +283,7 @@ def fit_path(
             ConvergenceWarning, stacklevel=2,
         )  # fmt: skip
     for model in path if values else ():
-        model._warn_if_missed(trace.find(model.C)[0].results, settings, stacklevel=3)
+        model._warn_if_missed(trace.find(model.C)[0].results, settings, level=3)
     return path
 
 

@@ -22,13 +22,12 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import percent
 from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bounds
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold, Submit, submitter
-from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, spread, starts_at
+from certsvm.fitting.path import Knot, fit_settings, require_proofs, spread, starts_at
 from certsvm.markup import element, table
 from certsvm.plots import draw_curve, new_figure, notebook_chart, saved
 from certsvm.problem.rows import Vector
@@ -80,7 +79,7 @@ class FoldFit(Knot):
 
     score: float
     balls: list[OptimumBall]
-    products: NDArray[np.float64]
+    products: Vector
     fit_time: float
     score_time: float
 
@@ -144,11 +143,11 @@ class Curve:
         The choice.
     """
 
-    Cs: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    edges: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    Cs: Vector
+    errors: Vector
+    edges: Vector
+    lower: Vector
+    upper: Vector
     C: float
 
     def __repr__(self) -> str:
@@ -524,8 +523,8 @@ def values_in(C_range: tuple[float, float], n: int | None = None, *, certify: bo
     >>> values_in((0.01, 10.0), certify=True)
     [0.01, 0.1, 1.0, 10.0]
     """
-    n = n or (1 + decades(*C_range) if certify else _DEFAULT_VALUES)
-    values: list[float] = spread(*C_range, n - 1).tolist()
+    n = n or (None if certify else _DEFAULT_VALUES)
+    values: list[float] = spread(*C_range, n and n - 1).tolist()
     return values
 
 

@@ -290,8 +290,7 @@ def trace_path(
     stop = settings.stop or threading.Event()
     one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if in_range else tol)
     one_fit = replace(one_fit, stop=stop)
-    first = spread(*C_range, decades(*C_range)).tolist()
-    values = first if Cs is None else sorted(set(Cs))
+    values = spread(*C_range).tolist() if Cs is None else sorted(set(Cs))
     trace = Trace(source, settings, C_range)
     # Where fits began and can begin, as long as something will be fitted beside them.
     starts: dict[float, list[Start]] = {}
@@ -346,26 +345,22 @@ def fit_settings(settings: Settings, solver: Solver, tol: float) -> Settings:
 
 def require_proofs(solver: Solver, tol: float = math.inf) -> None:
     """Raise a ValueError unless this solver can prove something about a range of C."""
-    if not solver.certifies:
-        none = f"and {solver.name!r} has none"
-        raise ValueError(f"a range of C needs a solver with a dual bound, {none}")
-    if not tol > 0.0:
-        raise ValueError(f"a range of C needs tol > 0, got {tol!r}")
+    if not (solver.certifies and tol > 0.0):
+        needs = "a range of C needs tol > 0 and a solver with a dual bound"
+        raise ValueError(f"{needs}, got {solver.name!r} and tol={tol!r}")
 
 
-def decades(low: float, high: float) -> int:
-    """The number of pieces that divide a range of C such that none is longer than a decade."""
-    return max(1, math.ceil(math.log10(high) - math.log10(low) - 1e-9))
-
-
-def spread(low: float, high: float, n: int) -> Vector:
+def spread(low: float, high: float, n: int | None = None) -> Vector:
     """Edges of n pieces from ``low`` to ``high``, of equal ratio, ascending.
+
+    None means as few as it takes for none to be longer than a decade.
 
     Examples
     --------
-    >>> spread(0.01, 10.0, 3).tolist()
+    >>> spread(0.01, 10.0).tolist()
     [0.01, 0.1, 1.0, 10.0]
     """
+    n = n or max(1, math.ceil(math.log10(high) - math.log10(low) - 1e-9))
     # As 0.1 and not 0.09999999999999998.
     edges = [float(f"{C:.12g}") for C in np.geomspace(low, high, n + 1)]
     ascending: Vector = np.maximum.accumulate(np.clip(edges, low, high))
