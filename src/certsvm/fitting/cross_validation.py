@@ -315,13 +315,14 @@ class CrossValidation:
         first = self.folds[0]
         if not (isinstance(first, Fold) and fits * first.rows.n_stored >= _WORTH_IT):
             self._n_jobs = 1
-        try:
-            with submitter(self.folds, self._n_jobs) as submit:
+        with submitter(self.folds, self._n_jobs) as submit:
+            # Before the pool is left, which waits for a running fit: that ends after its pass.
+            try:
                 self._fit(submit, [(C, values[max(k - 1, 0) : k]) for k, C in enumerate(values)])
                 if self.values and self._eps is not None:
                     self._prove(submit, self._eps)
-        except KeyboardInterrupt:
-            self._end(INTERRUPTED)
+            except KeyboardInterrupt:
+                self._end(INTERRUPTED)
         if not self.values:
             raise KeyboardInterrupt
         return self
