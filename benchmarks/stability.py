@@ -25,7 +25,7 @@ MAX_SECONDS = 30.0
 
 def run(folder: Path | None) -> list[dict[str, Any]]:
     warnings.simplefilter("ignore", ConvergenceWarning)
-    table = []
+    table: list[dict[str, Any]] = []
     for name, X, y in available(folder, NAMES):
         models = []
         for tol in TOLERANCES:

@@ -14,6 +14,7 @@ that dies costs time, and cannot make the certificate wrong.
 # Three processes of this machine stand for three machines. The rows are made where they are used,
 # in twelve blocks, and never come here.
 
+import logging
 import os
 
 import dask
@@ -41,10 +42,9 @@ def block(seed):
     return X, np.where(X[:, 0] + X[:, 1] + rng.standard_normal(10_000) > 0, 1, -1)
 
 
-def fit(*callbacks):
+def fit():
     rows, labels = zip(*map(block, range(12)), strict=True)
-    clf = LinearSVC(C=1.0, tol=1e-5).set_callbacks(*callbacks)
-    return clf.fit(list(rows), list(labels))
+    return LinearSVC(C=1.0, tol=1e-5).fit(list(rows), list(labels))
 
 
 fit()  # Let the workers compile their kernels.
@@ -54,30 +54,27 @@ calm = fit()
 # An accident
 # -----------
 #
-# After six rounds of the same training, a callback of scikit-learn (1.9 and later) ends the process
-# of a worker, as an operating system does when memory is full. Dask notices, makes the lost blocks
-# on the other workers, and the round goes on.
+# The log has a line for each round. After six rounds of the same training, its handler ends the
+# process of a worker, as an operating system does when memory is full. Dask notices, makes the lost
+# blocks on the other workers, and the round goes on.
 
 ROUNDS = 6
 
 
-class Accident:
-    def setup(self, estimator, context):
-        self.rounds, self.victim = 0, next(iter(client.run(os.getpid).values()))
+class Accident(logging.Handler):
+    rounds, victim = 0, next(iter(client.run(os.getpid).values()))
 
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
+    def emit(self, record):
         self.rounds += 1
         if self.rounds == ROUNDS:
             psutil.Process(self.victim).kill()
 
-    def teardown(self, estimator, context):
-        pass
 
-
-hit = fit(Accident())
+log, accident = logging.getLogger("certsvm"), Accident()
+log.setLevel(logging.DEBUG)
+log.addHandler(accident)
+hit = fit()
+log.removeHandler(accident)
 client.close()
 cluster.close()
 for name, clf in (("calm", calm), ("with an accident", hit)):

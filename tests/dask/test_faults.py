@@ -19,8 +19,8 @@ from sklearn.base import clone
 import certsvm
 from certsvm.dask import ClusterLostError, LinearSVC
 from certsvm.dask.problem import ClusterProblem
-from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.files.streams import DataChangedError
+from certsvm.fitting.fit_classes import PrintedProgress
 from certsvm.solvers.smoothed_newton import SmoothedNewton
 from tests.dask.conftest import make_cluster, processes
 from tests.dask.problems import blocks, cut, data
@@ -161,9 +161,9 @@ def test_data_that_is_made_anew_and_differs(
         return False
 
     how: Any = {"tol": 0.0, "max_iter": 10**6, "max_time": 60, "deadline": 40.0}
-    clf = LinearSVC(1.0, solver="cocoa", client=mortals, **how)
+    clf = LinearSVC(1.0, solver="cocoa", client=mortals, verbose=1, **how)
     sources = [delayed(_read, pure=False)(str(path)) for path in paths]
-    monkeypatch.setattr(FitTasks, "begin", lambda *_: [change_and_kill])
+    monkeypatch.setattr(PrintedProgress, "begin", lambda *_: [change_and_kill])
     with pytest.raises((DataChangedError, ClusterLostError)) as caught:
         clf.fit(sources, labels)
     assert not hasattr(clf, "certificate_")

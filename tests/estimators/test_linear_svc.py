@@ -88,7 +88,7 @@ def test_data_frames(binary: Any, frame: Any) -> None:
 def test_data_are_not_copied(binary: Any) -> None:
     X, y = binary
     for data in (X.astype(np.float32), X, sp.csr_matrix(X, dtype=np.float32)):
-        source = LinearSVC()._in_memory(data, y, None)
+        source = LinearSVC()._source(data, y, None)
         values = data.data if sp.issparse(data) else data
         assert np.shares_memory(source.rows.arrays.values, values)
 
@@ -247,7 +247,7 @@ def test_partial_fit_errors(binary: Any) -> None:
     with pytest.raises(ValueError, match="at least two classes"):
         LinearSVC().partial_fit(X, y, classes=[1])
     clf = LinearSVC().partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="not the same as on the first call"):
+    with pytest.raises(ValueError, match="not the same as on last call"):
         clf.partial_fit(X, y, classes=[0, 2])
     with pytest.raises(ValueError, match="not trained on"):
         clf.partial_fit(X, y + 1)

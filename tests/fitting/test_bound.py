@@ -222,7 +222,7 @@ def test_an_infinite_objective_has_the_best_lower_bound_all_the_same() -> None:
         (lambda: bound(CalibratedClassifierCV(LinearSVC()).fit(X, y), X, y), "has no coef_"),
         (lambda: bound(LinearSVR().fit(X, y), X, y, C=1.0), "not a classifier"),
         (lambda: bound(np.full(10, np.nan), X, y, C=1.0), "finite"),
-        (lambda: bound(np.zeros(10), X, y, C=1.0, intercept_scaling=0.0), "intercept_scaling"),
+        (lambda: bound(np.zeros(10), X, y, C=1.0, intercept_scaling=-1.0), "intercept_scaling"),
         (lambda: bound(LiblinearSVC().fit(X, y), X, y, intercept=1.0), "its own intercept"),
         (lambda: bound(LiblinearSVC().fit(X, y), X, y + 5), "not trained on"),
         (lambda: bound(SVC(kernel="linear").fit(SMALL, THREE), SMALL, THREE), "not one linear"),

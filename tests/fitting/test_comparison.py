@@ -51,7 +51,7 @@ def test_errors() -> None:
         compare(X, y, solvers=[])
     with pytest.raises(ValueError, match="two classes"):
         compare(X, np.arange(300))
-    with pytest.raises(ValueError, match="auto is named twice"):
+    with pytest.raises(ValueError, match="none twice"):
         compare(X, y, solvers=["dcd", "auto", "auto"])
     with pytest.raises(ValueError, match=r"unknown solver 'ocsa': use 'auto', .*mean 'ocas'\?"):
         compare(X, y, solvers=["ocsa"])

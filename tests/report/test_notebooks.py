@@ -89,7 +89,7 @@ def test_a_comparison() -> None:
     X, y = noisy()
     result = compare(X, y, solvers=["dcd", "pegasos"], max_iter=20)
     found = Found(result._repr_html_())
-    assert all(name in found.text for name in ("dcd", "pegasos", "The optimum lies between"))
+    assert all(name in found.text for name in ("dcd", "pegasos", "the optimum lies between"))
 
 
 def test_a_path() -> None:

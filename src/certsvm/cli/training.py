@@ -131,7 +131,6 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
     needed += 8 * d * (solver.n_vectors + len(source.labels))
     of_witness = _PER_ROW_OF_WITNESS
     if isinstance(solver, Newton | SmoothedNewton):
-        # The matrices of the threads, their sum, and its factor. Blocks are of about the same size.
         n_rows = 2 * stream.n_rows // stream.n_blocks
         per_row = stream.n_stored / stream.n_rows
         # For each thread a matrix and what is added to it; their sum, and its factor.

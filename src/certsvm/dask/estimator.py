@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from certsvm.certificates.certificate import COARSE_TOL
 from certsvm.dask.cluster import Cluster, ClusterLostError
 from certsvm.dask.source import SOLVERS, ClusterSource, as_rows, cut_together
-from certsvm.estimators.classifier import rollback
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
+from certsvm.estimators.linear_svc import rollback
+from certsvm.fitting.fit_classes import fit_classes
 from certsvm.solvers import Solver
 from certsvm.training.settings import LOST
 from certsvm.verification.optimum_intervals import unflippable
@@ -146,13 +147,13 @@ class LinearSVC(LocalLinearSVC):
         """
         with rollback(self):
             source = self._source(X, y, sample_weight)
-            solver = self._solver_for(source)
-            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            results = self._fit_source(source, solver, given)
+            settings = self._settings(source)
+            results = fit_classes(source, settings)
+            self._set_fitted(source, results)
             reasons = [result.reason for result in results if result.reason.startswith(LOST)]
             if reasons:
                 raise ClusterLostError(reasons[0].removeprefix(f"{LOST}: "), copy.copy(self))
-        self._warn_if_missed(results, solver)
+        self._warn_if_missed(results, settings)
         return self
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> ClusterSource:

@@ -1,57 +1,71 @@
-"""LinearSVC: the classifier."""
+"""LinearSVC: the classifier, what it answers when it is fitted, and its reports.
+
+Arrays and sparse matrices go through scikit-learn's checks, and answers are arrays. Tensors are
+answered where they are, with tensors.
+"""
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar, multiclass, validation
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names, _check_sample_weight
+from sklearn.utils.validation import check_is_fitted
 
-from certsvm.certificates.certificate import DEFAULT_TOL, Certificates
-from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host, rollback
-from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
-from certsvm.files.model import listing
+from certsvm import matrices
+from certsvm.certificates.certificate import DEFAULT_TOL, Certificate, Certificates, tidy
 from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
-from certsvm.matrices import dense, exact_labels, refuse_changed_labels, refuse_masked
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Rows, join, split
 from certsvm.resources import require_memory_for
 from certsvm.scalars import as_float
-from certsvm.solvers import Solver, Start
-from certsvm.training.history import Histories, History, shown_passes
+from certsvm.solvers import Solver, Start, make_solver
+from certsvm.training.history import Histories, shown_passes
 from certsvm.training.settings import INTERRUPTED, Result, Settings
-from certsvm.verification.verify import binary_problems, positive_classes
+from certsvm.verification import optimum_intervals
+from certsvm.verification.evidence import added_up
+from certsvm.verification.optimum_intervals import OptimumMixin, products
+from certsvm.verification.verify import binary_problems, positive_classes, verify
+
+if TYPE_CHECKING:
+    from certsvm.files.model import Model
+    from certsvm.report import PageFile
+
+_VERIFICATION = "import certsvm\n\nprint(certsvm.verify(clf, X, y))  # with the training data"
 
 
 def _learns_online(estimator: LinearSVC) -> bool:
     """True if ``partial_fit`` minimises this objective; else an error that says why not."""
-    instead = "batches for other objectives go to fit, or as a stream to fit_stream"
-    if estimator.loss != HINGE.name:
-        raise ValueError(f"partial_fit is for loss={HINGE.name!r}: {instead}")
-    if estimator.fit_intercept and not estimator.penalize_intercept:
-        raise ValueError(f"partial_fit is not for penalize_intercept=False: {instead}")
+    free_intercept = estimator.fit_intercept and not estimator.penalize_intercept
+    if free_intercept or estimator.loss != HINGE.name:
+        raise ValueError(
+            "partial_fit is for loss='hinge' and not for penalize_intercept=False: batches for "
+            "other objectives go to fit, or as a stream to fit_stream"
+        )
     return True
 
 
-class LinearSVC(CallbackSupportMixin, LinearClassifier):
+class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
     """Linear support vector classifier that proves how close to the optimum it is.
 
     Minimises the hinge loss, or its square, with an L2 penalty,
@@ -226,6 +240,12 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     True
     """
 
+    classes_: NDArray[Any]
+    # None after partial_fit.
+    certificate_: Certificate | None
+    certificates_: list[Certificate] | None
+    _doc_link_module = "certsvm"
+    _doc_link_template = "https://certsvm.github.io/certsvm/api/certsvm.{estimator_name}.html"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions(set(LOSSES))],
@@ -249,13 +269,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         "multi_class": [StrOptions({"ovr"})],
     }
 
-    history_: History | Histories
-    n_iter_: int
-    n_samples_seen_: int
-    solver_: str
-    t_: int
-    _ends: list[Start]
-
     def __init__(
         self, C: float = 1.0, *, loss: str = "hinge", tol: float = DEFAULT_TOL,
         solver: str | Solver = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
@@ -273,6 +286,14 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self.random_state, self.warm_start, self.store_dual = random_state, warm_start, store_dual
         self.checkpoint, self.verbose = checkpoint, verbose
         self.penalty, self.dual, self.multi_class = penalty, dual, multi_class
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        # array_api_support would promise more than answers in kind: attributes on the device of X,
+        # and no answers elsewhere. Ours are on the host, for verification, files and other data.
+        return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
@@ -297,60 +318,41 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         """
         with rollback(self):
             source = self._source(X, y, sample_weight)
-            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            solver = self._solver_for(source)
-            results = self._fit_source(source, solver, given)
+            settings = self._settings(source)
+            results = fit_classes(source, settings, start=self._starts(source))
+            self._set_fitted(source, results)
         # Outside: where warnings are errors, a missed target must not cost the model.
-        self._warn_if_missed(results, solver)
+        self._warn_if_missed(results, settings)
         return self
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> Source:
         """The data, wherever they are."""
+        how: Any = {"class_weight": self.class_weight, "intercept_scaling": self._rho()}
         if are_tensors(X) or self.device is not None:
             from certsvm.torch.source import TensorSource
 
-            refuse_masked(sample_weight=sample_weight)
-            source = TensorSource(
-                X, y, sample_weight,
-                class_weight=self.class_weight, intercept_scaling=self._rho(), device=self.device,
-            )  # fmt: skip
+            matrices.refuse_masked(sample_weight=sample_weight)
+            source = TensorSource(X, y, sample_weight, device=self.device, **how)
             self.n_features_in_ = source.n_columns
             # A data frame's; tensors have none.
-            _check_feature_names(self, None if are_tensors(X) else X, reset=True)
+            validation._check_feature_names(self, None if are_tensors(X) else X, reset=True)
             return source
-        return self._in_memory(X, y, sample_weight)
-
-    def _in_memory(self, X: Any, y: Any, sample_weight: Any) -> MemorySource:
         if sp.issparse(y):
             y = y.toarray()
         X, y, weights = self._validate(X, y, sample_weight, reset=True)
-        check_classification_targets(y)
-        return MemorySource(
-            X, y, weights, class_weight=self.class_weight, intercept_scaling=self._rho()
-        )
-
-    def _fit_source(self, source: Source, solver: Solver, given: dict[str, Any]) -> list[Result]:
-        """Train on a source, and set the fitted attributes."""
-        settings, tasks = self._settings(source, solver), FitTasks(self, source, given)
-        settings = replace(settings, observers=[tasks, *settings.observers])
-        results = fit_classes(source, settings, start=self._starts(source))
-        self._set_fitted(source, results)
-        tasks.end_fit()
-        return results
-
-    def _solver_for(self, source: Source) -> Solver:
-        """The solver, on this kind of data and for this objective."""
-        return source.solver(self.solver, self._objective())
+        multiclass.check_classification_targets(y)
+        return MemorySource(X, y, weights, **how)
 
     def _objective(self) -> Objective:
         return Objective(self.C, loss_named(self.loss), self.penalize_intercept)
 
-    def _settings(self, source: Source, solver: Solver) -> Settings:
+    def _settings(self, source: Source) -> Settings:
         """The parameters, checked against the solver."""
+        solver = source.solver(self.solver, self._objective())
         if self.store_dual and not solver.certifies:
             raise ValueError(
-                f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none. "
-                "Use certsvm.bound on the fitted model, or another solver."
+                f"store_dual=True needs a solver with a dual point, and {solver.name!r} has none: "
+                "use certsvm.bound on the fitted model, or another solver"
             )
         if self.checkpoint is not None and self.warm_start:
             raise ValueError("checkpoint is not for warm starts: both say where to begin")
@@ -399,34 +401,42 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self : LinearSVC
             With one more batch learned.
         """
+        from certsvm.solvers.sgd_s import present_once
+
         with rollback(self):
-            first = not hasattr(self, "classes_")
             if self.multilabel_:
                 raise ValueError("partial_fit is for one label a row, and fit was given several")
-            if first and classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
-            least_one = isinstance(total_samples, Integral) and total_samples >= 1
-            if not (total_samples is None or least_one):
-                raise ValueError(f"total_samples must be an integer >= 1, got {total_samples!r}")
+            if total_samples is not None:
+                check_scalar(total_samples, "total_samples", Integral, min_val=1)
             if self.class_weight == "balanced":
                 raise ValueError("class_weight='balanced' needs all labels at once: pass a dict")
+            labels = None if classes is None else matrices.exact_labels(classes)
+            first = multiclass._check_partial_fit_first_call(self, labels)
             X, y, weights = self._validate(X, y, sample_weight, reset=first)
-            labels = self.classes_ if classes is None else np.unique(exact_labels(classes))
+            classes = self.classes_
             if first:
-                if labels.size < 2:
-                    raise ValueError(f"classes needs at least two classes, got {labels.tolist()}")
-                n_problems, n_columns = len(positive_classes(labels.size)), X.shape[1]
+                if classes.size < 2:
+                    raise ValueError(f"classes needs at least two classes, got {classes.tolist()}")
+                shape = (len(positive_classes(classes.size)), X.shape[1])
                 # For each class the weights, and a copy that replaces them.
-                require_memory_for(n_columns, 2 * n_problems + 1)
-                self.classes_, self.t_, self.n_samples_seen_ = labels, 0, 0
-                self.coef_ = np.zeros((n_problems, n_columns))
-                self.intercept_ = np.zeros(n_problems)
-            elif not np.array_equal(self.classes_, labels):
-                before = listing(self.classes_.tolist())
-                raise ValueError(f"classes are not the same as on the first call, {before}")
+                require_memory_for(shape[1], 2 * shape[0] + 1)
+                self.coef_, self.intercept_ = np.zeros(shape), np.zeros(shape[0])
+                self.t_ = self.n_samples_seen_ = 0
             self.n_samples_seen_ += len(y)
-            total = self.n_samples_seen_ if total_samples is None else int(total_samples)
-            self._present(X, y, weights, self._objective().C * total)
+            total = int(total_samples or self.n_samples_seen_)
+            rows, before = Rows(X, intercept_scaling=self._rho()), self.t_
+            self.coef_, self.intercept_ = matrices.dense(self.coef_).copy(), self.intercept_.copy()
+            self.class_weight_ = class_factors(self.class_weight, classes, np.ones(classes.size))
+            problems = binary_problems(classes, self.class_weight_, y, weights, rows.n_rows)
+            for i, (signs, of_rows) in enumerate(problems):
+                if of_rows.any():
+                    # C is such that lambda = 1 / (C m) comes out as 1 / (C total).
+                    C = self._objective().C * total / np.count_nonzero(of_rows)
+                    problem = Problem(rows, signs, C=C, weights=of_rows)
+                    w = problem.weight_vector(self.coef_[i], float(self.intercept_[i]))
+                    w, t = present_once(problem, w, before)
+                    self.coef_[i], self.intercept_[i] = problem.coefficients(w)
+                    self.t_ = max(self.t_, t)
             self.n_iter_, self.solver_ = 1, "sgd-s"
             # What was proved, and known of the dual problem, was about another model.
             self.certificate_ = self.certificates_ = None
@@ -434,25 +444,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 self.__dict__.pop(name, None)
             self._ends = [Start(np.empty(0), max(1, round(self.t_ / total)))] * len(self.coef_)
         return self
-
-    def _present(self, X: Any, y: Any, weights: Any, C_total: float) -> None:
-        """Present a batch once; ``C_total`` is C times the rows that the loss is summed over."""
-        from certsvm.solvers.sgd_s import present_once
-
-        rows = Rows(X, intercept_scaling=self._rho())
-        classes, before = self.classes_, self.t_
-        self.coef_, self.intercept_ = dense(self.coef_).copy(), self.intercept_.copy()
-        self.class_weight_ = class_factors(self.class_weight, classes, np.ones(classes.size))
-        problems = binary_problems(classes, self.class_weight_, y, weights, rows.n_rows)
-        for i, (signs, of_rows) in enumerate(problems):
-            if of_rows.any():
-                # C is such that lambda = 1 / (C m) comes out as 1 / C_total.
-                C = C_total / np.count_nonzero(of_rows)
-                problem = Problem(rows, signs, C=C, weights=of_rows)
-                w = problem.weight_vector(self.coef_[i], float(self.intercept_[i]))
-                w, t = present_once(problem, w, before)
-                self.coef_[i], self.intercept_[i] = problem.coefficients(w)
-                self.t_ = max(self.t_, t)
 
     def _starts(self, source: Source) -> list[Start] | None:
         """The start of each problem; None if there is no previous solution of the same shape."""
@@ -469,7 +460,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
                 ratio = objective.C / proved.C
         starts = []
         for i, end in enumerate(self._ends):
-            w = join(dense(self.coef_[i]).ravel(), float(self.intercept_[i]), rho)
+            w = join(matrices.dense(self.coef_[i]).ravel(), float(self.intercept_[i]), rho)
             # The dual variables of another objective may be infeasible for this one.
             start = Start(w, end.epochs) if ratio is None else replace(end, w=w)
             starts.append(source.scaled_start(start, ratio or 1.0))
@@ -477,28 +468,25 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
 
     def _rho(self) -> float:
         """Height of the constant column behind the intercept; zero if there is none."""
-        if not self.fit_intercept:
-            return 0.0
         # A free intercept does not depend on it, but how well solvers converge does.
-        if not self.penalize_intercept:
-            return 1.0
-        return as_float(self.intercept_scaling, "intercept_scaling")
+        height = self.intercept_scaling if self.penalize_intercept else 1.0
+        return as_float(height, "intercept_scaling") if self.fit_intercept else 0.0
 
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool
     ) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
-        refuse_masked(sample_weight=sample_weight)
-        labels = exact_labels(y)
+        matrices.refuse_masked(sample_weight=sample_weight)
+        labels = matrices.exact_labels(y)
         # Rows checks that all values are finite, while it computes their norms.
         X, y = self._validated(
             X, y, order="C", ensure_all_finite=False, reset=reset,
             multi_output=labels.ndim == 2 and labels.shape[1] > 1,
         )  # fmt: skip
-        refuse_changed_labels(labels, y)
+        matrices.refuse_changed_labels(labels, y)
         if sample_weight is None:
             return X, y, None
         with config_context(array_api_dispatch=False):
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            weights = validation._check_sample_weight(sample_weight, X, dtype=np.float64)
         if (weights < 0).any():
             raise ValueError("sample_weight must not be negative")
         return X, y, weights
@@ -521,37 +509,385 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
         self.t_ = max(result.epochs for result in results) * source.n_rows
         # Their weights are in coef_ and intercept_, and alpha is a number for each row, which may
         # have been on a device.
-        alphas = [on_host(r.start.alpha) if self.warm_start else None for r in results]
-        self._ends = [
-            replace(r.start, w=np.empty(0), alpha=alpha)
-            for r, alpha in zip(results, alphas, strict=True)
-        ]
+        keep = on_host if self.warm_start else lambda alpha: None
+        starts = (result.start for result in results)
+        self._ends = [replace(s, w=np.empty(0), alpha=keep(s.alpha)) for s in starts]
         self.__dict__.pop("dual_coef_", None)
         if self.store_dual:
             # Where no dual point was accepted, zero is what the bound of zero comes from.
             zero = np.zeros(source.n_rows)
             self.dual_coef_ = np.array([zero if r.alpha is None else r.alpha for r in results])
 
-    def _warn_if_missed(
-        self, results: Sequence[Result], solver: Solver, stacklevel: int = 4
-    ) -> None:
+    def _warn_if_missed(self, results: list[Result], settings: Settings, level: int = 4) -> None:
         missed = [r for r in results if not r.certificate.met]
-        if not (missed and solver.certifies):
+        if not (missed and make_solver(settings.solver).certifies):
             return
         worst = max(missed, key=lambda r: r.certificate.proved_gap)
         certificate = worst.certificate
-        advice = "To get closer, raise max_iter or max_time, scale the columns to similar size, "
-        advice += "" if self.solver == "auto" else "try solver='auto', "
-        advice += "or lower C; or accept a larger tol."
+        advice = " To get closer, raise max_iter or max_time, scale the columns to similar size, "
+        advice += "try solver='auto', or lower C; or accept a larger tol."
         if worst.reason == INTERRUPTED:
-            advice = "The next fit goes on from it." if self.warm_start else ""
+            advice = " The next fit goes on from it." * self.warm_start
         elif certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):
-            advice = "This is the limit of double precision: no more can be proved."
+            advice = " This is the limit of double precision: no more can be proved."
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
         warnings.warn(
             f"The target accuracy was not reached{of} at C = {self.C:g} by {worst.solver}: "
             f"{worst.reason} after {shown_passes(worst.passes)}. The model is valid, and "
-            f"certificate_ states its accuracy: {certificate}. {advice}".rstrip(),
+            f"certificate_ states its accuracy: {certificate}.{advice}",
             ConvergenceWarning,
-            stacklevel=stacklevel,  # past fit and its wrapper, to the caller of fit
+            stacklevel=level,  # past fit and its wrapper, to the caller of fit
         )
+
+    def _validated(self, X: Any, *given: Any, **checks: Any) -> Any:
+        """X, and y if given, after scikit-learn's checks; data of our types are not copied."""
+        # SciPy's conversion to CSR adds up values that are stored twice in their own type: of
+        # single precision, of eight bits, or of one. Verification would find other rows.
+        if sp.issparse(X):
+            X = matrices.checked_csr(X)
+        else:
+            matrices.refuse_broken(X)
+        # All arrays become NumPy's, whatever array_api_dispatch says.
+        with config_context(array_api_dispatch=False):
+            return validation.validate_data(
+                self, X, *given, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
+            )
+
+    def _scores(self, X: Any) -> Any:
+        """Scores in float64, a column for each problem; of tensors, a tensor."""
+        check_is_fitted(self)
+        if are_tensors(X):
+            return answers().scores_of(self, X)
+        return products(self._validated(X, reset=False), self.coef_) + self.intercept_
+
+    def decision_function(self, X: Any) -> Any:
+        """Signed distances to the separating hyperplanes, times the norms of their weights.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray, or tensor for a tensor, of shape (n_samples,) or (n_samples, n_classes)
+            Positive where the row belongs to ``classes_[1]``, or to the column's class.
+        """
+        scores = self._scores(X)
+        return self._like(X, scores.ravel() if scores.shape[1] == 1 else scores)
+
+    def predict(self, X: Any) -> Any:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray, or tensor for a tensor and labels that are numbers, of shape (n_samples,)
+            Taken from ``classes_``. After a fit to several labels a row, zeros and ones of shape
+            (n_samples, n_classes).
+        """
+        if are_tensors(X):
+            check_is_fitted(self)
+            return answers().predict(self, X)
+        scores = self._scores(X)
+        if self.multilabel_:
+            return (scores > 0).astype(np.int64)
+        return self.classes_[(scores[:, 0] > 0) * 1 if scores.shape[1] == 1 else scores.argmax(1)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows that are predicted rightly, by weight; of several labels, all of them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            The rows.
+        y : array-like or tensor of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+            Between 0 and 1.
+        """
+        if are_tensors(X):
+            check_is_fitted(self)
+            return float(answers().score(self, X, y, sample_weight))
+        matrices.exact_labels(y)
+        return float(super().score(X, y, sample_weight))
+
+    def top_k_accuracy(self, X: Any, y: Any, k: int = 5, sample_weight: Any = None) -> float:
+        """The share of rows whose label is among the k classes of the highest scores, by weight.
+
+        Tensors are answered in batches, where they are.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
+            The rows.
+        y : array-like or tensor of shape (n_samples,)
+            Their labels.
+        k : int, default=5
+            How many classes count.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+            Between 0 and 1.
+        """
+        check_is_fitted(self)
+        if self.multilabel_ or not 1 <= k < len(self.classes_):
+            raise ValueError(
+                f"top_k_accuracy needs one label a row and 1 <= k < {len(self.classes_)}, the "
+                f"number of classes, got k={k}"
+            )
+        if are_tensors(X):
+            return float(answers().score(self, X, y, sample_weight, k))
+        scores = self._scores(X)
+        of_classes = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+        # As predict does, of equal scores take the first.
+        top = np.argsort(-of_classes, axis=1, kind="stable")[:, :k]
+        right = [are_right(labels, y) for labels in self.classes_[top].T]
+        return float(np.average(np.any(right, axis=0), weights=sample_weight))
+
+    def sparsify(self) -> Self:
+        """Make ``coef_`` a sparse matrix, which takes less memory where most weights are zero.
+
+        The weight of a column is zero if no row has a value there, which is common with hashed
+        features, or if no support vector has. Where more than two thirds of the weights are not
+        zero, the sparse matrix takes more memory than the array.
+
+        Certificates stay valid, and all methods work as before; ``fit`` and ``partial_fit`` make
+        ``coef_`` dense again.
+
+        Returns
+        -------
+        self : LinearSVC
+            With ``coef_`` as a CSR matrix.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from certsvm import LinearSVC
+        >>> X = sp.csr_matrix(([1.0, 1.0], ([0, 1], [3, 700])), shape=(2, 1000))
+        >>> clf = LinearSVC(random_state=0).fit(X, [0, 1]).sparsify()
+        >>> clf.coef_.nnz, clf.predict(X).tolist()
+        (2, [0, 1])
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Make ``coef_`` an array again, after ``sparsify``.
+
+        Returns
+        -------
+        self : LinearSVC
+            With ``coef_`` as an array.
+        """
+        check_is_fitted(self)
+        self.coef_ = matrices.dense(self.coef_)
+        return self
+
+    def to_model(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Model:
+        """The fitted model, to be saved without pickle.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features), default=None
+            The training data, after a fit with ``store_dual=True``. With them, the model has their
+            fingerprint and a witness: anyone who has the data can recompute both bounds of its
+            certificate.
+        y : array-like or tensor of shape (n_samples,), default=None
+            Their labels.
+        sample_weight : array-like or tensor of shape (n_samples,), default=None
+            Their weights, if the fit had weights.
+
+        Returns
+        -------
+        model : Model
+            With copies of the estimator's arrays. The witness stores each dual variable in as few
+            bits as the target allows, so that its bound can be a little lower.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from certsvm import LinearSVC, verify_model
+        >>> X, y = make_classification(random_state=0)
+        >>> clf = LinearSVC(C=0.1, store_dual=True, random_state=0).fit(X, y)
+        >>> model = clf.to_model(X, y)
+        >>> verify_model(model, [(X, y)]).verdict
+        'confirmed'
+        """
+        from certsvm.files.model import Model
+        from certsvm.fitting.fit_model import joined, proof
+        from certsvm.verification.verify import verify
+
+        check_is_fitted(self)
+        if (X is None) != (y is None) or (X is None and sample_weight is not None):
+            raise ValueError("to_model takes both X and y, the training data, or neither")
+        model = Model.from_estimator(self)
+        if X is None:
+            return model
+        if not hasattr(self, "dual_coef_"):
+            raise ValueError("a proof needs the dual point: fit with store_dual=True")
+        X, y, weights = self._validate(*map(on_host, (X, y, sample_weight)), reset=False)
+        report = verify(self, X, y, weights)
+        if not report.dual_verified:
+            raise ValueError(
+                f"The certificate is {report.verdict} by these data: they seem not to be the "
+                f"training data, with weights and in their order:\n{report}"
+            )
+        c = model.certificates[0]
+        source = MemorySource(
+            X, y, weights, intercept_scaling=c.intercept_scaling,
+            class_weight=dict(zip(model.classes.tolist(), model.class_weight, strict=True)),
+        )  # fmt: skip
+        objective = Objective(c.C, loss_named(c.loss), c.penalize_intercept)
+        points = enumerate(zip(model.certificates, self.dual_coef_, strict=True))
+        proofs = [proof(source.problem(i, objective), c, alpha) for i, (c, alpha) in points]
+        certificates, witnesses = zip(*proofs, strict=True)
+        return replace(
+            model, certificates=certificates, witness=joined(witnesses),
+            fingerprint=source.fingerprint,
+            parameters=model.parameters | ({"float32": True} if source.float32 else {}),
+        )  # fmt: skip
+
+    def report(
+        self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
+    ) -> PageFile | None:
+        """Write a report of the fit: one HTML page that needs nothing else.
+
+        It has the certificate as a sentence, J and L closing in on each other, the largest weights
+        with intervals that contain those of the exact optimum, parameters and versions. Needs
+        ``certsvm[plot]``.
+
+        Parameters
+        ----------
+        path : path, default=None
+            The file to write; None means a temporary one.
+        X : array-like, sparse matrix or tensor of shape (n_samples, n_features), default=None
+            Rows to predict: the report then has the share of predictions that more training could
+            not flip.
+        y : array-like or tensor of shape (n_samples,), default=None
+            Their labels, for a confusion matrix with precision and recall of each class.
+
+        Returns
+        -------
+        page : str or None
+            Without ``path``, the path of the page. Notebooks show the page itself.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from certsvm import LinearSVC
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "fit.html")
+        ...     LinearSVC().fit(X, y).report(path, X, y)
+        ...     page = open(path).read()
+        >>> "petal width" in page, "could not flip" in page
+        (True, True)
+        """
+        from certsvm.report import fit_report, write_page
+
+        check_is_fitted(self)
+        return write_page(path, fit_report(self._facts(X, y)))
+
+    def _facts(self, X: Any, y: Any) -> Any:
+        """What a page tells: the model, its history and what it answers on X, if given."""
+        from certsvm.files.model import Model
+        from certsvm.report import Evaluation, fit_parts
+
+        evaluation = None
+        if X is None and y is not None:
+            raise ValueError("y without X: give the rows to predict, too")
+        if X is not None:
+            predicted, confusion = np.asarray(on_host(self.predict(X))), None
+            # A free intercept has no interval, and so no score has one.
+            free = any(certificate.free_intercept for certificate in self.certificates_ or ())
+            if y is not None:
+                labels = matrices.exact_labels(on_host(y))
+                are_right(predicted, labels)
+                pairs = (map(tidy, given.tolist()) for given in (labels, predicted))
+                confusion = Counter(zip(*pairs, strict=True))
+            stability = None if free else self.stability(X)
+            evaluation = Evaluation(len(predicted), stability, confusion)
+        return fit_parts(
+            Model.from_estimator(self), _VERIFICATION, dual_kept=hasattr(self, "dual_coef_"),
+            evaluation=evaluation, n_rows=getattr(self, "n_samples_seen_", None),
+        )  # fmt: skip
+
+    def _optimum(self) -> optimum_intervals.OptimumIntervals:
+        check_is_fitted(self)
+        return super()._optimum()
+
+    def _scores_and_sizes(self, X: Any) -> tuple[Any, Any]:
+        if are_tensors(X):
+            return self._scores(X).cpu().numpy(), answers().row_sizes(X)
+        X = added_up(self._validated(X, reset=False))
+        return products(X, self.coef_) + self.intercept_, optimum_intervals.row_sizes(X)
+
+    def _to_host(self, values: Any) -> Any:
+        return on_host(values)
+
+    def _like(self, X: Any, values: NDArray[Any], *, upwards: bool | None = None) -> Any:
+        return answers().rounded(X, values, upwards) if are_tensors(X) else values
+
+
+def are_right(answers: Any, y: Any) -> NDArray[np.bool_]:
+    """Which predicted labels are the given ones."""
+    answers, labels = np.asarray(answers), matrices.exact_labels(y)
+    # A column of labels, or a single one, would be compared with all answers.
+    if labels.shape != answers.shape:
+        raise ValueError(f"{answers.size} rows do not go with labels of shape {labels.shape}")
+    return np.asarray(answers == labels)
+
+
+def are_tensors(X: Any) -> bool:
+    """Whether X is a tensor, or something on a device that can be made one."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(X, torch.Tensor):
+        return True
+    if isinstance(X, np.ndarray | np.generic) or not hasattr(X, "__dlpack_device__"):
+        return False
+    # CuPy's arrays and their like. What is on the CPU, NumPy can take as well.
+    return X.__dlpack_device__()[0] != 1 and find_spec("torch") is not None
+
+
+def answers() -> Any:
+    """``certsvm.torch.answers``."""
+    from certsvm.torch import answers
+
+    return answers
+
+
+def on_host(values: Any) -> Any:
+    """Labels or weights as an array, if they are a tensor."""
+    return answers().host(values) if are_tensors(values) else values
+
+
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """What ``fit`` has set for users."""
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+
+
+@contextmanager
+def rollback(estimator: Any) -> Iterator[None]:
+    """Put all attributes back if an exception passes: a failed fit changes nothing."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -26,10 +23,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from certsvm.certificates.certificate import DEFAULT_TOL, percentage_points
-from certsvm.estimators.classifier import fitted_attributes, rollback
-from certsvm.estimators.linear_svc import LinearSVC
+from certsvm.estimators.linear_svc import LinearSVC, fitted_attributes, rollback
 from certsvm.estimators.path import checked_range, checked_values
-from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin
 from certsvm.fitting.cross_validation import DEFAULT_RANGE, CrossValidation, values_in
 from certsvm.fitting.folds import Fold
 from certsvm.fitting.sources import MemorySource
@@ -45,7 +40,7 @@ _COMMON = (
 _ALIKE = (*_COMMON, "max_time", "verbose")
 
 
-class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class LinearSVCCV(ClassifierMixin, BaseEstimator):
     """Linear support vector classifier that chooses C by cross-validation, with a proof.
 
     Without ``certify``, models are trained on all folds at several values of C, each from the last
@@ -107,7 +102,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState instance or None, default=None
         Seed of the order in which rows are presented. The folds are those of ``cv``.
     verbose : int, default=0
-        1 prints a line each second, larger values a line for each value of C.
+        Larger than 0 prints a line for each value of C.
     device : str or torch.device, default=None
         Where to train, as in ``LinearSVC``; tensors are trained where they are. Folds and classes
         are then trained together, at as many values of C as memory has room for.
@@ -232,10 +227,56 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : LinearSVCCV
             Fitted.
         """
+        split_with: dict[str, Any] = {"groups": params.get("groups")}
+        scored_with: dict[str, Any] = {"sample_weight": sample_weight}
+        if routing._routing_enabled():
+            routed = routing.process_routing(self, "fit", sample_weight=sample_weight, **params)
+            split_with, scored_with = dict(routed.splitter.split), dict(routed.scorer.score)
+        elif params.keys() - {"groups"}:
+            raise TypeError(
+                f"fit got unexpected arguments {sorted(params)}, which it passes on with "
+                "sklearn.set_config(enable_metadata_routing=True) only"
+            )
         with rollback(self):
-            Cs = self._values()
+            Cs, is_accuracy = self._values(), _is_accuracy(self.scoring)
             template = LinearSVC(**{name: getattr(self, name) for name in _COMMON})
-            search = self._search(template, Cs, X, y, sample_weight, params)
+            # LinearSVC's own checks of the data; names and number of columns are recorded on it.
+            source: Any = template._source(X, y, sample_weight)
+            in_memory = isinstance(source, MemorySource)
+            if source.multilabel:
+                raise ValueError("LinearSVCCV is for one label a row: search for each column of y")
+            if not (in_memory or is_accuracy):
+                raise ValueError(f"scoring on tensors is accuracy, not {self.scoring!r}")
+            settings = replace(template._settings(source), max_time=self.max_time)
+            self.__dict__.update(fitted_attributes(template))
+            self.classes_, labels = source.classes, source.y
+            if (weights := scored_with.pop("sample_weight", None)) is not None:
+                weights = source.row_weights if weights is sample_weight else np.asarray(weights)
+                scored_with["sample_weight"] = weights
+            splitter, (indexed, _) = check_cv(self.cv, labels, classifier=True), indexable(X, y)
+            splits = splitter.split(indexed, labels, **split_with)
+            if in_memory:
+                folds = [Fold(source, train, test, weights) for train, test in splits]
+            else:
+                folds = source.folds(splits, weights, () if self.certify else Cs)
+            if not folds:
+                raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
+            scorer = get_scorer(self.scoring or "accuracy")
+
+            def score(fold: Fold, C: float, results: list[Result]) -> float:
+                model = clone(template).set_params(C=C)
+                model._set_fitted(fold, results)
+                chosen = _check_method_params(source.X, params=scored_with, indices=fold.test)
+                return float(scorer(model, source.X[fold.test], labels[fold.test], **chosen))
+
+            def show(search: CrossValidation) -> None:
+                if self.verbose:
+                    print(search, file=sys.stderr, flush=True)
+
+            search = CrossValidation(
+                folds, settings, certify=self.certify, max_fits=self.max_fits,
+                score=None if is_accuracy else score, callback=show,
+            ).run(Cs)  # fmt: skip
             self._set_fitted(search, Cs)
             if self.refit:
                 model = template.set_params(C=self.C_).fit(X, y, sample_weight)
@@ -243,10 +284,7 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 self.coef_, self.intercept_ = model.coef_, model.intercept_
                 self.certificate_, self.certificates_ = model.certificate_, model.certificates_
         # Outside: where warnings are errors, a missed target must not cost the model.
-        self._warn_if_missed(search)
-        if search.edge:
-            text = f"C = {self.C_:g} has the best score and is the {search.edge} C of its range"
-            warnings.warn(f"{text}: widen it, since a C beyond it may be better.", stacklevel=3)
+        self._warn(search)
         return self
 
     def _values(self) -> list[float]:
@@ -257,10 +295,10 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if certify and not _is_accuracy(self.scoring):
             raise ValueError(f"certify needs scoring=None or 'accuracy', not {self.scoring!r}")
         low_high = None if self.C_range is None else checked_range(self.C_range)
-        if self.Cs is None or isinstance(self.Cs, Integral):
-            n = None if self.Cs is None else int(self.Cs)
-            return values_in(low_high or DEFAULT_RANGE, n, certify=certify)
-        values = checked_values(self.Cs)
+        given: Any = self.Cs
+        if not np.iterable(given):
+            return values_in(low_high or DEFAULT_RANGE, given, certify=certify)
+        values = checked_values(given)
         if low_high and not all(low_high[0] <= C <= low_high[1] for C in values):
             raise ValueError(f"Cs must be in C_range, which is {low_high}, got {values}")
         if certify:
@@ -269,107 +307,59 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 raise ValueError("certify needs a range: give C_range, or at least two values Cs")
         return values
 
-    def _search(
-        self, template: LinearSVC, Cs: list[float], X: Any, y: Any, sample_weight: Any,
-        params: dict[str, Any],
-    ) -> CrossValidation:  # fmt: skip
-        split_with, scored_with = self._routed(sample_weight, params)
-        # LinearSVC's own checks of the data; names and number of columns are recorded on it.
-        source: Any = template._source(X, y, sample_weight)
-        if source.multilabel:
-            raise ValueError("LinearSVCCV is for one label a row: search for each column of y")
-        in_memory = isinstance(source, MemorySource)
-        if not (in_memory or _is_accuracy(self.scoring)):
-            raise ValueError(f"scoring on tensors is accuracy, not {self.scoring!r}")
-        labels, weights = source.y, source.row_weights
-        settings = template._settings(source, template._solver_for(source))
-        self.__dict__.update(fitted_attributes(template))
-        self.classes_ = source.classes
-        score_weights = scored_with.pop("sample_weight", None)
-        if score_weights is not None:
-            score_weights = weights if score_weights is sample_weight else np.asarray(score_weights)
-            scored_with["sample_weight"] = score_weights
-        splitter, (indexed, _) = check_cv(self.cv, labels, classifier=True), indexable(X, y)
-        splits = splitter.split(indexed, labels, **split_with)
-        if in_memory:
-            folds = [Fold(source, train, test, score_weights) for train, test in splits]
-        else:
-            settings = replace(settings, n_jobs=1)
-            folds = source.folds(splits, score_weights, () if self.certify else Cs)
-        if not folds:
-            raise ValueError("cv gives no folds: it must give at least one pair (train, test)")
-        self.n_splits_ = len(folds)
-        scorer = get_scorer(self.scoring or "accuracy")
-
-        def score(fold: Fold, C: float, results: list[Result]) -> float:
-            model = clone(template).set_params(C=C)
-            model._set_fitted(fold, results)
-            chosen = _check_method_params(source.X, params=scored_with, indices=fold.test)
-            return float(scorer(model, source.X[fold.test], labels[fold.test], **chosen))
-
-        with _progress(self, {"X": X, "y": y}, None if self.certify else len(Cs)) as value_fitted:
-            return CrossValidation(
-                folds, replace(settings, max_time=self.max_time), certify=self.certify,
-                max_fits=self.max_fits, score=None if _is_accuracy(self.scoring) else score,
-                callback=value_fitted,
-            ).run(Cs)  # fmt: skip
-
-    def _routed(
-        self, sample_weight: Any, params: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the splitter and the scorer are called with."""
-        if routing._routing_enabled():
-            routed = routing.process_routing(self, "fit", sample_weight=sample_weight, **params)
-            return dict(routed.splitter.split), dict(routed.scorer.score)
-        groups = params.pop("groups", None)
-        if params:
-            raise TypeError(
-                f"fit got unexpected arguments {sorted(params)}, which it passes on with "
-                "sklearn.set_config(enable_metadata_routing=True) only"
-            )
-        return {"groups": groups}, {} if sample_weight is None else {"sample_weight": sample_weight}
-
     def _set_fitted(self, search: CrossValidation, Cs: list[float]) -> None:
-        values, best = search.values, search.best
-        self.Cs_ = np.array(Cs if self.certify is None else sorted(values))
-        measured = {
-            name: np.full((self.n_splits_, self.Cs_.size), math.nan)
-            for name in ("fit_time", "score_time", "score", "passes")
+        values, best, self.n_splits_ = search.values, search.best, len(search.folds)
+        Cs = Cs if self.certify is None else sorted(values)
+        unfitted = [math.nan] * self.n_splits_
+
+        def of_folds(name: str) -> Any:
+            """A row for each fold, a column for each C."""
+            known = {C: [getattr(fit, name) for fit in values[C].folds] for C in values}
+            return np.array([known.get(C, unfitted) for C in Cs]).T
+
+        self.Cs_, self.scores_ = np.array(Cs), of_folds("score")
+        self.n_iter_ = np.nan_to_num(of_folds("passes")).astype(np.int64)
+        # Values of C that were not fitted rank last.
+        ranked = rankdata(np.nan_to_num(-self.scores_.mean(axis=0), nan=math.inf), method="min")
+        self.cv_results_ = {
+            "params": [{"C": C} for C in Cs],
+            "param_C": np.ma.MaskedArray(self.Cs_, mask=False),
+            "rank_test_score": ranked.astype(np.int32),
+            **{f"split{i}_test_score": row for i, row in enumerate(self.scores_)},
         }
-        for name, table in measured.items():
-            for j, C in enumerate(self.Cs_.tolist()):
-                if C in values:
-                    table[:, j] = [getattr(fold, name) for fold in values[C].folds]
-        self.scores_ = measured["score"]
-        self.n_iter_ = np.nan_to_num(measured.pop("passes")).astype(np.int64)
-        self.cv_results_ = _in_sklearn_form(self.Cs_, measured)
+        for name in ("fit_time", "score_time", "test_score"):
+            table = of_folds(name.removeprefix("test_"))
+            self.cv_results_[f"mean_{name}"] = table.mean(axis=0)
+            self.cv_results_[f"std_{name}"] = table.std(axis=0)
         self.C_, self.best_score_ = best.C, float(np.mean(best.scores))
         self.certified_, self.curve_ = search.certified, search.curve
         self.error_bound_ = search.bound
 
-    def _warn_if_missed(self, search: CrossValidation) -> None:
-        n, met = len(search.values), [f.met for v in search.values.values() for f in v.folds]
-        advice = "Raise max_time, max_fits or max_iter, or accept a larger certify or tol."
-        if self.certified_ or not (self.certify or search.reason or search.solver.certifies):
-            return
-        if self.certify is not None:
-            within = percentage_points(search.best.high - self.error_bound_)
-            message = (
-                f"The proof was not reached: {search.reason} after {n} values of C. No C in the "
-                f"range has an error below {self.error_bound_:.4f}, proved; C = {self.C_:g} has "
-                f"{1 - self.best_score_:.4f}. So it is proved to be within {within} of the best, "
-                f"and certify asks for {percentage_points(float(self.certify))}."
-            )
-        elif search.reason:
-            message = f"The search ended early: {search.reason}. {n} of {len(set(self.Cs_))} values"
-            message += " of C were fitted on all folds."
-        elif all(met):
-            return
-        else:
-            message = (
-                f"The accuracy was not reached in {met.count(False)} of {len(met)} fits of folds."
-            )
-        warnings.warn(f"{message} {advice}", ConvergenceWarning, stacklevel=4)
+    def _warn(self, search: CrossValidation) -> None:
+        """Warn of a search that did not reach its accuracy, and of a choice at the edge."""
+        met = [fold.met for value in search.values.values() for fold in value.folds]
+        reason = search.reason
+        if not (reason or all(met)) and search.solver.certifies:
+            reason = f"the accuracy was not reached in {met.count(False)} of {len(met)} fits"
+        if reason and not self.certified_:
+            proved = ""
+            if self.certify is not None:
+                within = percentage_points(search.best.high - self.error_bound_)
+                proved = (
+                    f" The error of C = {self.C_:g} is within {within} of the least, proved, and "
+                    f"certify asks for {percentage_points(float(self.certify))}."
+                )
+            warnings.warn(
+                f"The search ended early: {reason} after {len(search.values)} values of C.{proved} "
+                "Raise max_time, max_fits or max_iter, or accept a larger certify or tol.",
+                ConvergenceWarning, stacklevel=4,
+            )  # fmt: skip
+        Cs, errors = self.curve_.Cs, self.curve_.errors
+        for name, end, inner in (("lowest", 0, 1), ("highest", -1, -2)):
+            if Cs.size > 1 and Cs[end] == self.C_ and errors[end] < errors[inner]:
+                text = f"C = {self.C_:g} has the best score and is the {name} C of its range"
+                text += ": widen it, since a C beyond it may be better."
+                warnings.warn(text, stacklevel=4)
 
     def report(
         self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
@@ -483,50 +473,6 @@ class LinearSVCCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             .add(splitter=check_cv(self.cv, classifier=True), method_mapping=splits)
             .add(scorer=get_scorer(self.scoring or "accuracy"), method_mapping=scores)
         )
-
-
-@contextmanager
-def _progress(
-    estimator: LinearSVCCV, given: dict[str, Any], most: int | None
-) -> Iterator[Callable[[CrossValidation], bool]]:
-    """A callback of the search: prints, and has a task for each C in scikit-learn's callbacks."""
-    root, began, shown = None, time.monotonic(), -1.0
-    if hasattr(estimator, "_init_callback_context"):
-        root = estimator._init_callback_context(max_subtasks=most)
-        root.call_on_fit_task_begin(estimator=estimator, **given)
-
-    def value_fitted(search: CrossValidation) -> bool:
-        nonlocal shown
-        seconds = time.monotonic() - began
-        if estimator.verbose > 1 or (estimator.verbose and seconds >= shown + 1.0):
-            shown = seconds
-            print(f"{seconds:6.1f} s  {search}", file=sys.stderr, flush=True)
-        if root is None:
-            return False
-        task = root.subcontext("value of C")
-        task.call_on_fit_task_begin(estimator=estimator, **given)
-        return bool(task.call_on_fit_task_end(estimator=estimator, **given))
-
-    try:
-        yield value_fitted
-    finally:
-        if root is not None:
-            root.call_on_fit_task_end(estimator=estimator, **given)
-
-
-def _in_sklearn_form(Cs: NDArray[np.float64], measured: dict[str, Any]) -> dict[str, Any]:
-    """``cv_results_`` of a table for each quantity, with a row for each fold."""
-    results: dict[str, Any] = {}
-    mean = measured["score"].mean(axis=0)
-    for name, table in measured.items():
-        shown = "test_score" if name == "score" else name
-        results |= {f"mean_{shown}": table.mean(axis=0), f"std_{shown}": table.std(axis=0)}
-    results |= {"param_C": np.ma.MaskedArray(Cs, mask=False)}
-    results |= {"params": [{"C": C} for C in Cs.tolist()]}
-    results |= {f"split{i}_test_score": row for i, row in enumerate(measured["score"])}
-    # Values of C that were not fitted rank last.
-    ranked = rankdata(-np.nan_to_num(mean, nan=np.nanmin(mean) - 1.0), method="min")
-    return results | {"rank_test_score": ranked.astype(np.int32)}
 
 
 def _is_accuracy(scoring: Any) -> bool:

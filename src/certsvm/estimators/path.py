@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,8 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from certsvm.certificates.certificate import COARSE_TOL, Certificate, percent, tidy
-from certsvm.estimators.classifier import are_right, fitted_attributes
-from certsvm.estimators.linear_svc import LinearSVC
+from certsvm.estimators.linear_svc import LinearSVC, are_right, fitted_attributes
 from certsvm.files.block_sources import block_source
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.path import PathProgress, Trace, trace_path
@@ -47,9 +45,7 @@ class Path(Trace, Sequence[LinearSVC]):
         The relative accuracy asked for.
     """
 
-    def __init__(
-        self, trace: Trace, template: LinearSVC, source: Source, Cs: Sequence[float]
-    ) -> None:
+    def __init__(self, trace: Trace, template: LinearSVC, source: Source, Cs: list[float]) -> None:
         vars(self).update(vars(trace))
         self._template, self._source = template, source
         self.models = [self._fitted(C) for C in Cs]
@@ -66,12 +62,8 @@ class Path(Trace, Sequence[LinearSVC]):
         return len(self.models)
 
     def __repr__(self) -> str:
-        low, high = self.C_range
-        gap = self.worst_gap
-        proved = "not proved for every C" if math.isinf(gap) else f"worst gap {percent(gap)}"
-        if self.tol < gap < math.inf:
-            fitted = max(knot.gap for knot in self.knots)
-            proved = f"each within {percent(fitted)}, between them up to {percent(gap)}"
+        (low, high), gap = self.C_range, self.worst_gap
+        proved = f"worst gap {percent(gap)}" if gap < math.inf else "not proved for every C"
         return f"<Path of {len(self)} fits for C from {low:g} to {high:g}, {proved}>"
 
     def _repr_html_(self) -> str:
@@ -159,37 +151,36 @@ class Path(Trace, Sequence[LinearSVC]):
         """
         if (X is None) != (y is None):
             raise ValueError("give both X and y, or none of them")
-        names = getattr(self.models[0], "feature_names_in_", None)
-        if names is None:
-            names = [f"column {j}" for j in range(self.models[0].n_features_in_)]
+        first = self.models[0]
+        columns = [f"column {j}" for j in range(first.n_features_in_)]
+        names = getattr(first, "feature_names_in_", columns)
         points = self._points(X, y) | {"names": names}
         return write_page(path, path_report(**points, tol=self.tol, worst_gap=self.worst_gap))
 
     def _points(self, X: Any = None, y: Any = None) -> dict[str, Any]:
         """The path at the fitted values of C and some between them."""
-        fitted = np.array([knot.C for knot in self.knots])
-        n = max(4, _MOST_POINTS // max(1, fitted.size - 1))
-        inner = [np.geomspace(a, b, n + 1).clip(a, b) for a, b in itertools.pairwise(fitted)]
-        Cs = np.unique(np.concatenate([fitted, *inner]))
-        models = [self.model(C) for C in fitted.tolist()]
-        coefs = [np.asarray(dense(model.coef_)) for model in models]
+        fitted = [knot.C for knot in self.knots]
+        between = np.geomspace(fitted[0], fitted[-1], _MOST_POINTS).clip(fitted[0], fitted[-1])
+        Cs = np.unique([*fitted, *between])
+        models = [self.model(C) for C in fitted]
+        coefs = [dense(model.coef_) for model in models]
         errors = None
         if X is not None:
             classes = models[0].classes_
             # What is linear between two fits is, at each C, a combination of its values at all.
-            shares = np.array([np.interp(Cs, fitted, unit) for unit in np.eye(fitted.size)]).T
+            shares = np.array([np.interp(Cs, fitted, unit) for unit in np.eye(len(fitted))]).T
             scores = np.array([np.asarray(model.decision_function(X)) for model in models])
             scores = np.tensordot(shares, scores, 1)
             answers = scores.argmax(axis=2) if scores.ndim == 3 else (scores > 0.0).astype(int)
             # Labels are compared, since those of other classes have no place among these.
-            errors = [float(np.mean(~are_right(classes[answer], y))) for answer in answers]
+            errors = [float(np.mean(~are_right(labels, y))) for labels in classes[answers]]
         labels = [tidy(label) for label in models[0].classes_[-len(coefs[0]) :]]
         bounds = [(c.primal, c.dual, c.proved_gap) for c in map(self._known, Cs.tolist())]
         objective = self.knots[0].results[0].certificate.objective
         primal, dual, gaps = map(list, zip(*bounds, strict=True))
         return {
             "Cs": Cs.tolist(), "primal": primal, "dual": dual, "gaps": gaps, "coefs": coefs,
-            "fitted": fitted.tolist(), "labels": labels, "objective": objective, "errors": errors,
+            "fitted": fitted, "labels": labels, "objective": objective, "errors": errors,
         }  # fmt: skip
 
     def _known(self, C: float) -> Certificate:
@@ -275,39 +266,43 @@ def fit_path(
         raise ValueError(f"max_fits must be at least 2, got {max_fits!r}")
     # Made once: it holds the data, checked and where they are trained on.
     source = _source(template, X, y, sample_weight)
-    solver = template._solver_for(source)
-    settings = replace(template._settings(source, solver), keep_alpha=bool(estimator.store_dual))
+    settings = replace(template._settings(source), keep_alpha=bool(estimator.store_dual))
     trace = trace_path(
         source, settings, low_high, values,
         max_fits=max_fits, callback=None if values else callback,
     )  # fmt: skip
     path = Path(trace, template, source, values or trace.Cs)
-    if values is None:
-        _warn_if_missed(path)
+    if values is None and not path.met:
+        (low, high), end = path.C_range, path.proved_up_to
+        as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
+        advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
+        advice = "It was interrupted." if path.interrupted else advice
+        warnings.warn(
+            f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to "
+            f"{high:g}, {as_far}, after {len(path)} fits. {advice}",
+            ConvergenceWarning, stacklevel=2,
+        )  # fmt: skip
     for model in path if values else ():
-        model._warn_if_missed(trace.find(model.C)[0].results, solver, stacklevel=3)
+        model._warn_if_missed(trace.find(model.C)[0].results, settings, level=3)
     return path
 
 
-def checked_values(Cs: Any) -> list[float]:
+def checked_values(Cs: Any, name: str = "Cs") -> list[float]:
     """Values of C as floats, or an error."""
     if not np.iterable(Cs):
-        raise TypeError(f"Cs must be a sequence of numbers, got {Cs!r}")
+        raise TypeError(f"{name} must be a sequence of numbers, got {Cs!r}")
     values = [float(C) for C in Cs]
     if not values or not all(math.isfinite(C) and C > 0 for C in values):
-        raise ValueError(f"Cs must be finite numbers > 0, at least one, got {values}")
+        raise ValueError(f"{name} must be finite numbers > 0, at least one, got {values}")
     return values
 
 
 def checked_range(C_range: Any) -> tuple[float, float]:
     """The lowest and the highest C as floats, or an error."""
-    ends = [float(C) for C in C_range] if np.iterable(C_range) else []
-    if len(ends) != 2:
-        raise TypeError(f"C_range must be the lowest and the highest C, got {C_range!r}")
-    low, high = ends
-    if not 0.0 < low < high < math.inf:
-        raise ValueError(f"C_range must be two finite numbers > 0, ascending, got {C_range!r}")
-    return low, high
+    low, *others = checked_values(C_range, "C_range")
+    if len(others) != 1 or not low < others[0]:
+        raise ValueError(f"C_range must be the lowest and the highest C, got {C_range!r}")
+    return low, others[0]
 
 
 def _source(template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Source:
@@ -317,15 +312,3 @@ def _source(template: LinearSVC, X: Any, y: Any, sample_weight: Any) -> Source:
         raise ValueError("a stream brings its own labels and weights: pass X alone")
     stream = BlockStream(block_source(X), intercept_scaling=template._rho())
     return StreamSource(stream, template.class_weight)
-
-
-def _warn_if_missed(path: Path) -> None:
-    if path.met:
-        return
-    (low, high), end = path.C_range, path.proved_up_to
-    as_far = f"but up to C = {end:g}" if end >= low else f"nor at C = {low:g}"
-    advice = "Raise max_fits, or max_iter or max_time of the estimator, or accept a larger tol."
-    advice = "It was interrupted." if path.interrupted else advice
-    what = f"The accuracy of {percent(path.tol)} is not proved for every C from {low:g} to {high:g}"
-    text = f"{what}, {as_far}, after {len(path)} fits. {advice}"
-    warnings.warn(text, ConvergenceWarning, stacklevel=3)

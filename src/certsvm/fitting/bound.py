@@ -107,153 +107,115 @@ def bound(
     True
     """
     tol = Settings(tol=tol, max_iter=max_iter).tol
-    if intercept_scaling is not None:
-        intercept_scaling = as_float(intercept_scaling, "intercept_scaling")
-        if not intercept_scaling > 0:
-            raise ValueError(f"intercept_scaling must be > 0, got {intercept_scaling!r}")
-        penalize_intercept = True if penalize_intercept is None else penalize_intercept
     labels = exact_labels(y).ravel()
-    X = columns_in_order(X, _fitted(model, "feature_names"))
-    model = getattr(model, "best_estimator_", model)
-    own: dict[str, Any]
-    if is_vector := _fitted(model, "coef") is None:
-        classes = np.unique(labels)
-        height = as_float(intercept or 0.0, "intercept")
-        coefs, intercepts = _weight_vector(model, classes), np.array([height])
-        factors, rho = np.ones(classes.size), 0.0 if intercept is None else 1.0
-        own = {"loss": HINGE.name, "intercept_scaling": rho, "penalize_intercept": True}
+    given = getattr(model, "best_estimator_", model)
+    is_vector = not (isinstance(given, Model) or hasattr(given, "coef_"))
+    if is_vector:
+        model, is_known = _of_vector(given, labels, intercept), False
     elif intercept is not None:
         raise ValueError("a classifier brings its own intercept; leave intercept out")
-    elif (classes := _fitted(model, "classes")) is None:
-        raise ValueError(f"{type(model).__name__} has no classes_: it is not a classifier")
     else:
-        coefs, intercepts = _linear_functions(model, len(classes))
-        factors = _class_weights(model, len(classes))
-        own, known = _minimised(model, labels.size)
-    given = zip(_OBJECTIVE, (C, loss, intercept_scaling, penalize_intercept), strict=True)
-    asked = {**own, **{name: value for name, value in given if value is not None}}
+        model, is_known = _of_classifier(given, labels.size)
+    if intercept_scaling is not None and penalize_intercept is None:
+        penalize_intercept = True
+    own = {"loss": model.loss, "intercept_scaling": model.intercept_scaling}
+    own |= {name: model.parameters[name] for name in _OBJECTIVE if name in model.parameters}
+    values = zip(_OBJECTIVE, (C, loss, intercept_scaling, penalize_intercept), strict=True)
+    asked = {"penalize_intercept": True, **own}
+    asked |= {name: value for name, value in values if value is not None}
     if "C" not in asked:
         what = "has no parameter C: pass the C of the problem (C=..., or -c)"
-        raise ValueError(f"{type(model).__name__} {what}")
+        raise ValueError(f"{type(given).__name__} {what}")
     rho = asked["intercept_scaling"]
     objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
     asked["C"] = objective.C
-    if not is_vector:
-        _warn_of_other_objective(model, {**asked, **own} if known else None, asked)
-    rows = Rows(X, intercept_scaling=rho)
+    about, minimised = (
+        Certificate(np.inf, 0.0, 0.0, **of).problem for of in (asked, {**asked, **own})
+    )
+    if not (is_vector or (is_known and about == minimised)):
+        what = "is not known to minimise an objective of certsvm with its parameters"
+        what = f"minimised another objective ({minimised})" if is_known else what
+        about = f"The certificate is about {about}, from whose optimum the model may be far."
+        warnings.warn(f"{type(given).__name__} {what}. {about}", stacklevel=2)
+    rows = Rows(columns_in_order(X, model.feature_names), intercept_scaling=rho)
     require_memory_for(rows.dimension, Auto.n_vectors)
-    if coefs.shape != (len(positive_classes(len(classes))), rows.n_columns):
-        raise ValueError(f"X has {rows.n_columns} columns, the model weights of {coefs.shape}")
-    if not (np.isfinite(coefs).all() and np.isfinite(intercepts).all()):
-        raise ValueError("the weights must be finite")
-    if rho == 0.0 and intercepts.any():
+    if model.n_features != rows.n_columns:
+        raise ValueError(f"X has {rows.n_columns} columns, the model weights of {model.n_features}")
+    if rho == 0.0 and model.intercept.any():
         raise ValueError(
-            f"the classifier has an intercept, {intercepts[intercepts != 0.0][0]:g}, but was "
-            "trained without one: pass intercept_scaling, or penalize_intercept=False, too"
+            f"the classifier has an intercept, {model.intercept[model.intercept != 0.0][0]:g}, but "
+            "was trained without one: pass intercept_scaling, or penalize_intercept=False, too"
         )
     certificates = []
-    problems = binary_problems(classes, factors, labels, sample_weight, rows.n_rows)
-    for (signs, weights), coef, b in zip(problems, coefs, intercepts.tolist(), strict=True):
+    problems = binary_problems(
+        model.classes, model.class_weight, labels, sample_weight, rows.n_rows
+    )
+    for (signs, weights), coef, b in zip(problems, model.coef, model.intercept, strict=True):
         problem = Problem(rows, signs, weights=weights, **objective.keywords)
-        w = problem.weight_vector(coef, b)
+        w = problem.weight_vector(coef, float(b))
         certificates.append(certify(problem, w, tol, max_iter, random_state))
-    if len(certificates) == 1:
-        return certificates[0]
-    return Certificates(certificates, classes)
+    return certificates[0] if len(certificates) == 1 else Certificates(certificates, model.classes)
 
 
-def _is_known(name: str, has: dict[str, Any]) -> bool:
-    """Whether a class of classifiers with these parameters minimises an objective of ours.
-
-    Classes are known by package and name, since scikit-learn is not imported here.
-    """
-    if name == "certsvm.Model":
-        # One from liblinear has no C, and a loss if its solver minimises one of ours.
-        return "C" in has or "loss" in has
-    plain = has.get("penalty", "l2") == "l2" and has.get("multi_class", "ovr") == "ovr"
-    if name == "sklearn.SGDClassifier":
-        # Early stopping leaves rows out. The passive-aggressive rates are no gradient descent.
-        descends = has.get("learning_rate") not in ("pa1", "pa2") and not has.get("early_stopping")
-        return plain and descends and has.get("loss") in LOSSES and has.get("alpha", 0.0) > 0
-    return name in ("certsvm.LinearSVC", "sklearn.SVC") or (name == "sklearn.LinearSVC" and plain)
-
-
-def _fitted(model: Any, name: str) -> Any:
-    """What a ``Model`` has under this name, and a fitted classifier under scikit-learn's."""
-    if isinstance(model, Model):
-        return getattr(model, name)
-    return getattr(model, "feature_names_in_" if name == "feature_names" else f"{name}_", None)
-
-
-def _weight_vector(model: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """A weight vector as the only row of a matrix, as of a classifier of two classes."""
-    if hasattr(model, "fit"):
+def _of_vector(w: Any, labels: NDArray[Any], intercept: float | None) -> Model:
+    """A weight vector as a model of two classes, with the hinge loss."""
+    if hasattr(w, "fit"):
         what = "pass a fitted linear classifier; of a pipeline, its last step and its X"
-        raise ValueError(f"this {type(model).__name__} has no coef_: {what}")
-    if classes.size != 2:
+        raise ValueError(f"this {type(w).__name__} has no coef_: {what}")
+    if (classes := np.unique(labels)).size != 2:
         raise ValueError(f"a weight vector separates two classes, y has {classes.size}")
-    return np.atleast_2d(np.asarray(dense(model), dtype=np.float64))
+    return Model(
+        np.atleast_2d(dense(w)), np.array([as_float(intercept or 0.0, "intercept")]), classes,
+        np.ones(2), parameters={"intercept_scaling": 0.0 if intercept is None else 1.0},
+    )  # fmt: skip
 
 
-def _linear_functions(model: Any, n_classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Weights and intercepts of a classifier, one row for each class against the rest."""
-    coefs = np.atleast_2d(np.asarray(dense(_fitted(model, "coef")), dtype=np.float64))
+def _of_classifier(clf: Any, n_rows: int) -> tuple[Model, bool]:
+    """A fitted classifier as a model, and whether it is known to minimise what that says."""
+    if isinstance(clf, Model):
+        # One from liblinear has no C, and a loss if its solver minimises one of ours.
+        return clf, "C" in clf.parameters or "loss" in clf.parameters
+    if hasattr(clf, "certificates_"):
+        return Model.from_estimator(clf), True
+    name = type(clf).__name__
+    if not hasattr(clf, "classes_"):
+        raise ValueError(f"{name} has no classes_: it is not a classifier")
+    coef, n_classes = np.atleast_2d(dense(clf.coef_)), len(clf.classes_)
     n_problems = len(positive_classes(n_classes))
     # Between several classes, libsvm's are functions of one against another.
-    if len(coefs) != n_problems or (hasattr(model, "n_support_") and n_classes > 2):
-        raise ValueError(f"{type(model).__name__} is not one linear function for each class")
-    # Without an intercept, scikit-learn has a single zero.
-    return coefs, np.broadcast_to(np.ravel(_fitted(model, "intercept")), n_problems)
-
-
-def _minimised(model: Any, n_rows: int) -> tuple[dict[str, Any], bool]:
-    """What a classifier minimised, as far as it tells, and whether that is known to be so."""
-    certificates = _fitted(model, "certificates")
-    if certificates:
-        # Parameters may have been changed since fit.
-        return {name: getattr(certificates[0], name) for name in _OBJECTIVE}, True
-    if isinstance(model, Model):
-        has = {"intercept_scaling": model.intercept_scaling, **model.parameters}
-    else:
-        has = model.get_params() if hasattr(model, "get_params") else {}
-    own: dict[str, Any] = {
+    if len(coef) != n_problems or (hasattr(clf, "n_support_") and n_classes > 2):
+        raise ValueError(f"{name} is not one linear function for each class")
+    has: dict[str, Any] = clf.get_params() if hasattr(clf, "get_params") else {}
+    if has.get("class_weight") is not None and not hasattr(clf, "class_weight_"):
+        raise ValueError(
+            f"{name} was trained with class_weight; pass coef_[i] with intercept_[i] for the i-th "
+            "class, and the weights of the rows as sample_weight"
+        )
+    parameters: dict[str, Any] = {
         "loss": has["loss"] if has.get("loss") in LOSSES else HINGE.name,
-        "intercept_scaling": has.get("intercept_scaling", 1.0) * has.get("fit_intercept", True),
+        "intercept_scaling": float(has.get("intercept_scaling", 1) * has.get("fit_intercept", 1)),
         # An intercept has a scale where it is penalised like a weight.
-        "penalize_intercept": has.get("penalize_intercept", "intercept_scaling" in has),
+        "penalize_intercept": "intercept_scaling" in has,
     }
     if has.get("C") is not None:
-        own["C"] = has["C"]
+        parameters["C"] = float(has["C"])
     elif has.get("loss") in LOSSES and has.get("alpha"):
         # SGDClassifier minimises alpha/2 |w|^2 plus the mean of the losses.
-        own["C"] = 1.0 / (float(has["alpha"]) * n_rows)
-    bases = {f"{cls.__module__.split('.')[0]}.{cls.__name__}" for cls in type(model).__mro__}
-    return own, any(_is_known(name, has) for name in bases)
-
-
-def _warn_of_other_objective(model: Any, own: dict[str, Any] | None, asked: dict[str, Any]) -> None:
-    """Warn unless the model is known to have minimised what is asked about."""
-    problem = Certificate(np.inf, 0.0, 0.0, **asked).problem
-    what = "is not known to minimise an objective of certsvm with its parameters"
-    if own is not None:
-        minimised = Certificate(np.inf, 0.0, 0.0, **own).problem
-        if minimised == problem:
-            return
-        what = f"minimised another objective ({minimised})"
-    about = f"The certificate is about {problem}, from whose optimum the model may be far."
-    warnings.warn(f"{type(model).__name__} {what}. {about}", stacklevel=3)
-
-
-def _class_weights(model: Any, n_classes: int) -> NDArray[np.float64]:
-    """The factors of a classifier's class weights."""
-    if (factors := _fitted(model, "class_weight")) is not None:
-        return np.asarray(factors, dtype=np.float64)
-    if getattr(model, "class_weight", None) is not None:
-        raise ValueError(
-            f"{type(model).__name__} was trained with class_weight; pass coef_[i] with "
-            "intercept_[i] for the i-th class, and the weights of the rows as sample_weight"
-        )
-    return np.ones(n_classes)
+        parameters["C"] = 1.0 / (float(has["alpha"]) * n_rows)
+    model = Model(
+        # Without an intercept, scikit-learn has a single zero.
+        coef, np.broadcast_to(np.ravel(clf.intercept_), n_problems), clf.classes_,
+        getattr(clf, "class_weight_", np.ones(n_classes)), parameters=parameters,
+        feature_names=getattr(clf, "feature_names_in_", None),
+    )  # fmt: skip
+    # Classes are known by package and name, since scikit-learn is not imported here.
+    bases = {f"{cls.__module__.split('.')[0]}.{cls.__name__}" for cls in type(clf).__mro__}
+    plain = has.get("penalty", "l2") == "l2" and has.get("multi_class", "ovr") == "ovr"
+    # Early stopping leaves rows out. The passive-aggressive rates are no gradient descent.
+    descends = has.get("learning_rate") not in ("pa1", "pa2") and not has.get("early_stopping")
+    sgd = descends and has.get("loss") in LOSSES and has.get("alpha", 0.0) > 0
+    is_known = "sklearn.LinearSVC" in bases or ("sklearn.SGDClassifier" in bases and sgd)
+    return model, "sklearn.SVC" in bases or (plain and is_known)
 
 
 def certify(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from certsvm.certificates.certificate import DEFAULT_TOL, percent
 from certsvm.fitting.bound import certify
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.losses import loss_named
-from certsvm.markup import element, table
+from certsvm.markup import element
 from certsvm.matrices import exact_labels, refuse_masked
 from certsvm.problem.base import Objective
 from certsvm.solvers import Solver, make_solver
@@ -26,6 +25,7 @@ from certsvm.training.loop import train
 from certsvm.training.settings import INTERRUPTED, Observer, Result, Settings
 
 _SOLVERS = ("auto", "dcd", "ocas", "sgd-m")
+_ROW = "{solver}  {passes:>6}  {seconds:7.3f}  {primal:12.8g}  {proved:>9}  {accuracy:>9}  {ended}"
 # Of each class.
 _TRIAL_ROWS = 8
 
@@ -90,32 +90,22 @@ class Comparison:
 
         return plot(comparison_charts(self.histories, self.dual, self.target), path)
 
-    def _cells(self) -> list[list[str]]:
-        """The table as text, with its header."""
-        cells = [["solver", "passes", "seconds", "primal", "proved", "accuracy", "ended"]]
-        for row in self.table:
-            gaps = (row["proved_gap"], row["accuracy"])
-            shown = [percent(gap) if math.isfinite(gap) else "-" for gap in gaps]
-            numbers = [str(row["passes"]), f"{row['seconds']:.3f}", f"{row['primal']:.8g}", *shown]
-            cells.append([row["solver"], *numbers, row["ended"]])
-        return cells
-
-    @property
-    def _optimum(self) -> str:
-        return f"the optimum lies between {self.dual:.8g} and {self.primal:.8g}"
-
     def _repr_html_(self) -> str:
         """For notebooks: the table, and the interval of the optimum."""
-        header, *rows = self._cells()
-        return element("div", table(header, rows), element("p", f"T{self._optimum[1:]}."))
+        return element("pre", str(self))
 
     def __str__(self) -> str:
         problem = next(iter(self.results.values())).certificate.problem
         lines, width = [f"{problem}, target {self.target * 100:.6g} %"], max(map(len, self.results))
-        for name, *numbers, ended in self._cells():
-            aligned = map(str.rjust, numbers, (6, 7, 12, 9, 9))
-            lines.append("  ".join([name.ljust(width), *aligned, ended]))
-        return "\n".join([*lines, self._optimum])
+        header = "  passes  seconds        primal     proved   accuracy  ended"
+        lines.append(f"{'solver':{width}}{header}")
+        for row in self.table:
+            gaps = (row["proved_gap"], row["accuracy"])
+            proved, accuracy = (percent(gap) if math.isfinite(gap) else "-" for gap in gaps)
+            row |= {"proved": proved, "accuracy": accuracy, "solver": row["solver"].ljust(width)}
+            lines.append(_ROW.format(**row))
+        optimum = f"the optimum lies between {self.dual:.8g} and {self.primal:.8g}"
+        return "\n".join([*lines, optimum])
 
     __repr__ = __str__
 
@@ -185,17 +175,14 @@ def compare(
     """
     objective = Objective(C, loss_named(loss), penalize_intercept)
     settings = Settings(objective, tol=tol, max_iter=max_iter, max_time=max_time, stop=stop)
-    if isinstance(solvers, str | Solver):
-        solvers = [solvers]
-    made = [make_solver(solver) for solver in (_SOLVERS if solvers is None else solvers)]
+    named = [solvers] if isinstance(solvers, str | Solver) else solvers
+    made = [make_solver(solver) for solver in (_SOLVERS if named is None else named)]
     if solvers is None:
         free = objective.frees(float(fit_intercept))
         made = [solver for solver in made if solver.solves(objective.loss, free_intercept=free)]
     names = [solver.label for solver in made]
-    if not made:
-        raise ValueError("name at least one solver")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"{twice[0]} is named twice")
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"name at least one solver, and none twice, got {names}")
     refuse_masked(sample_weight=sample_weight)
     source = MemorySource(
         X, exact_labels(y).ravel(),
@@ -209,29 +196,22 @@ def compare(
     sides = [np.flatnonzero(sign * problem.signed_weights > 0) for sign in (1, -1)]
     few = problem.sample(np.concatenate([side[:_TRIAL_ROWS] for side in sides]))
     for solver in made:
-        trial = train(few, solver, replace(settings, max_iter=3, max_time=None), seed=seed)
-        if trial.reason == INTERRUPTED:
-            raise KeyboardInterrupt
+        train(few, solver, replace(settings, max_iter=3, max_time=None), seed=seed)
     results: dict[str, Result] = {}
-    for i, (name, solver) in enumerate(zip(names, made, strict=True)):
-        try:
-            callbacks = [c for observer in observers for c in observer.begin(i, name, problem)]
-            results[name] = train(
-                problem, solver, settings, seed=seed, callbacks=callbacks, name=name
-            )
-        except KeyboardInterrupt:
-            if not results:
-                raise
-            break
-        for observer in observers:
-            observer.end(i, name, results[name])
-        if results[name].reason == INTERRUPTED:
-            break
+    try:
+        for i, (name, solver) in enumerate(zip(names, made, strict=True)):
+            each = [c for observer in observers for c in observer.begin(i, name, problem)]
+            results[name] = train(problem, solver, settings, seed=seed, callbacks=each, name=name)
+            for observer in observers:
+                observer.end(i, name, results[name])
+            if results[name].reason == INTERRUPTED:
+                break
+    except KeyboardInterrupt:
+        if not results:
+            raise
     best = min(results.values(), key=lambda result: result.certificate.primal)
     dual = max(r.certificate.dual - r.certificate.dual_rounding for r in results.values())
     if dual <= 0:
-        # Ctrl-C loses this bound, not the results.
-        with contextlib.suppress(KeyboardInterrupt):
-            certificate = certify(problem, best.w, settings.tol)
-            dual = certificate.dual - certificate.dual_rounding
+        certificate = certify(problem, best.w, settings.tol)
+        dual = certificate.dual - certificate.dual_rounding
     return Comparison(results, dual, best.certificate.primal, settings.tol)

@@ -19,16 +19,15 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import percent
 from certsvm.certificates.held_out_error import ChordBalls, OptimumBall, mean_bounds
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.folds import Fold, Submit, submitter
-from certsvm.fitting.path import Knot, decades, fit_settings, require_proofs, starts_at
+from certsvm.fitting.path import Knot, fit_settings, require_proofs, spread, starts_at
 from certsvm.markup import element, table
 from certsvm.plots import draw_curve, notebook_chart, plot
 from certsvm.problem.rows import Vector
@@ -48,9 +47,6 @@ _WORTH_IT, _FITS_OF_PROOF = 5e7, 500
 _BETWEEN_LOOKS = 0.1
 # Pieces of the range between two fits, each with its own bounds.
 _PIECES = 128
-# A chord is divided into at most so many; the width of the bounds is taken to fall with the
-# distance of the fits to the power 1 / _ORDER.
-_MOST_PARTS, _ORDER = 4, 0.75
 # The share of eps that rows may take which are open at a fit itself: with Newton's method, and
 # where accuracy is more expensive. Squares of radii add, so that it costs far less between fits.
 _SHARE_OPEN = (0.25, 0.1)
@@ -83,7 +79,7 @@ class FoldFit(Knot):
 
     score: float
     balls: list[OptimumBall]
-    products: NDArray[np.float64]
+    products: Vector
     fit_time: float
     score_time: float
 
@@ -123,20 +119,9 @@ class Value:
         return 1.0 - float(np.mean(self.scores))
 
 
-class Pieces(NamedTuple):
-    """Bounds on the mean error, for every C in each of several adjacent pieces.
-
-    Attributes
-    ----------
-    edges : ndarray of shape (n_pieces + 1,)
-        Where pieces begin and end, ascending.
-    low, high : ndarray of shape (n_pieces,)
-        The bounds.
-    """
-
-    edges: Vector
-    low: Vector
-    high: Vector
+Pieces: TypeAlias = tuple[Vector, Vector, Vector]
+"""Where adjacent pieces of the range begin and end, ascending, and bounds on the mean error for
+every C in each: the lowest and the highest."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,11 +143,11 @@ class Curve:
         The choice.
     """
 
-    Cs: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    edges: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    Cs: Vector
+    errors: Vector
+    edges: Vector
+    lower: Vector
+    upper: Vector
     C: float
 
     def __repr__(self) -> str:
@@ -256,7 +241,7 @@ class CrossValidation:
         self._stop = settings.stop or threading.Event()
         self._settings = replace(
             fit_settings(settings, self.solver, min(_COARSER * settings.tol, _MOST_COARSE)),
-            n_jobs=1, keep_vector=certify is not None, stop=self._stop,
+            n_jobs=1, keep_vector=False,
         )  # fmt: skip
         # The range of C, and what is proved between neighbouring values in it.
         self._range: tuple[float, ...] = ()
@@ -282,31 +267,23 @@ class CrossValidation:
         return min(map(self._bound, self._pairs), default=0.0)
 
     @property
-    def edge(self) -> str:
-        """The end of the range, "lowest" or "highest", towards which the error falls; or none."""
-        Cs, best = sorted(self.values), self.best
-        if len(Cs) < 2 or best.C not in self._range:
-            return ""
-        name, neighbour = ("lowest", Cs[1]) if Cs[0] == best.C else ("highest", Cs[-2])
-        return name if self.values[neighbour].error > best.error else ""
-
-    @property
     def certified(self) -> bool:
         """Whether no C in the range has an error lower by more than ``certify`` than the best."""
         return self._eps is not None and self.best.high <= self.bound + self._eps
 
     def __str__(self) -> str:
         none = f", none in the range is below {percent(self.bound)}" if self._eps else ""
-        return f"{len(self.values)} values of C, least error {percent(self._least_error)}{none}"
+        return f"{len(self.values)} values of C, least error {percent(self.best.error)}{none}"
 
     @property
     def curve(self) -> Curve:
         """The errors that were measured, with what is proved for every C in the range."""
         Cs = sorted(self.values)
         errors = np.array([self.values[C].error for C in Cs])
-        pieces = [Pieces(*np.zeros((3, 0))), *map(self._between, self._pairs)]
+        pieces = [self._between(pair) for pair in self._pairs] or [(np.zeros(0),) * 3]
         lower, upper = (np.concatenate([part[k] for part in pieces]) for k in (1, 2))
-        edges = np.concatenate([*(part.edges[:-1] for part in pieces), pieces[-1].edges[-1:]])
+        # Each pair begins where the one before ends.
+        edges = np.concatenate([*(part[0][:-1] for part in pieces), pieces[-1][0][-1:]])
         return Curve(np.array(Cs), errors, edges, lower, upper, C=self.best.C)
 
     def run(self, Cs: Iterable[float]) -> CrossValidation:
@@ -326,21 +303,22 @@ class CrossValidation:
         values = sorted(set(Cs))
         self._range = (values[0], values[-1])
         if len(values) > self._most:
-            spread = np.linspace(0, len(values) - 1, int(self._most)).round().astype(int)
-            values = [values[k] for k in spread]
+            kept = np.linspace(0, len(values) - 1, int(self._most)).round().astype(int)
+            values = [values[k] for k in kept]
         fits = len(values) if self._eps is None else _FITS_OF_PROOF
         fits *= len(self.folds) * len(self.folds[0].labels)
-        if self._n_jobs > 1 and fits * self.folds[0].rows.n_stored < _WORTH_IT:
+        # Tensors are trained in this process.
+        first = self.folds[0]
+        if not (isinstance(first, Fold) and fits * first.rows.n_stored >= _WORTH_IT):
             self._n_jobs = 1
-        if self._n_jobs > 1:
-            self._settings = replace(self._settings, stop=None)
         with submitter(self.folds, self._n_jobs) as submit:
-            self._fit(submit, [(C, values[max(k - 1, 0) : k]) for k, C in enumerate(values)])
-            if self.values and self._eps is not None:
-                try:
+            # Before the pool is left, which waits for a running fit: that ends after its pass.
+            try:
+                self._fit(submit, [(C, values[max(k - 1, 0) : k]) for k, C in enumerate(values)])
+                if self.values and self._eps is not None:
                     self._prove(submit, self._eps)
-                except KeyboardInterrupt:
-                    self._end(INTERRUPTED)
+            except KeyboardInterrupt:
+                self._end(INTERRUPTED)
         if not self.values:
             raise KeyboardInterrupt
         return self
@@ -350,17 +328,19 @@ class CrossValidation:
         while not (self.reason or self.certified):
             least = min(value.high for value in self.values.values()) - eps
             failing = sorted((p for p in self._pairs if self._bound(p) < least), key=self._bound)
-            new = [(C, pair) for pair in failing for C in self._new_values(pair, least)]
+            # Beside a fit whose own bound is too low, others would not help.
+            new = [
+                (math.sqrt(low) * math.sqrt(high), (low, high))
+                for low, high in failing
+                if min(self.values[low].low, self.values[high].low) >= least
+                and high > _LEAST_FACTOR * low
+            ]
             room = int(min(self._most - len(self.values), len(new)))
             if not new:
                 self._end("some fits are not accurate enough to prove more")
             elif room <= 0:
                 self._end("max_fits reached")
             self._fit(submit, new[:room])
-
-    @property
-    def _least_error(self) -> float:
-        return min((value.error for value in self.values.values()), default=math.inf)
 
     @property
     def _pairs(self) -> list[tuple[float, float]]:
@@ -372,30 +352,16 @@ class CrossValidation:
     def _between(self, pair: tuple[float, float]) -> Pieces:
         """What is proved between neighbours: nothing if one of them was not fitted."""
         if not (pair[0] in self.values and pair[1] in self.values):
-            return Pieces(np.array(pair), np.zeros(1), np.ones(1))
+            return np.array(pair), np.zeros(1), np.ones(1)
         if pair not in self._proved:
-            edges = _between(*pair, _PIECES)
+            edges = spread(*pair, _PIECES)
             first, last = (self.values[C].folds for C in pair)
-            self._proved[pair] = Pieces(edges, *self._bounds(first, last, edges))
+            self._proved[pair] = (edges, *self._bounds(first, last, edges))
         return self._proved[pair]
 
     def _bound(self, pair: tuple[float, float]) -> float:
         """The least bound between two neighbours."""
-        return float(self._between(pair).low.min())
-
-    def _new_values(self, pair: tuple[float, float], least: float) -> list[float]:
-        """The values of C to fit between two neighbours: as many as it will probably take."""
-        # Beside a fit whose own bound is too low, others would not help.
-        hopeless = min(self.values[C].low for C in pair) < least
-        if hopeless or pair[1] <= _LEAST_FACTOR * pair[0]:
-            return []
-        pieces = self._between(pair)
-        # The width of the bounds falls with the distance of the fits, their middle hardly moves.
-        middle, width = 0.5 * (pieces.low + pieces.high), pieces.high - pieces.low
-        allowed = np.maximum(2.0 * (middle - least), 1e-3 * width)
-        ratio = float((width / allowed)[pieces.low < least].max())
-        n = min(max(math.ceil(ratio**_ORDER), 2), _MOST_PARTS)
-        return [float(C) for C in _between(*pair, n)[1:-1]]
+        return float(self._between(pair)[1].min())
 
     def _bounds(
         self, first: Sequence[FoldFit], last: Sequence[FoldFit], edges: Vector
@@ -413,54 +379,44 @@ class CrossValidation:
         After Ctrl-C, no more fits begin. Those in this process end after their pass; others are
         given up.
         """
-        least, numbers = self._least_error, range(len(self.folds))
+        least = min((value.error for value in self.values.values()), default=math.inf)
+        numbers = range(len(self.folds))
+        stop = self._stop if self._n_jobs == 1 else None
         fits = {(C, i): fit for C, v in self.values.items() for i, fit in enumerate(v.folds)}
         waiting = [(C, i, ends) for C, ends in requests for i in numbers]
         running: dict[Future[FoldFit], tuple[float, int, Sequence[float]]] = {}
-        try:
-            while not self._stop.is_set():
-                ready = [t for t in waiting if all((end, t[1]) in fits for end in t[2])]
-                for C, i, ends in ready[: self._n_jobs - len(running)]:
-                    # The first value is fitted in any case.
-                    if ends and time.monotonic() >= self._deadline:
-                        self.reason = self.reason or OUT_OF_TIME
-                    if not (ends and self.reason):
-                        task = self._task(i, C, [fits[end, i] for end in ends], least)
-                        running[submit(fit_fold, *task)] = C, i, ends
-                    waiting.remove((C, i, ends))
-                if not running:
-                    break
-                done = wait(running, _BETWEEN_LOOKS, FIRST_COMPLETED).done
-                for future in () if self._stop.is_set() else done:
-                    C, i, ends = running.pop(future)
-                    fit = future.result()
-                    if ends and fit.out_of_time:
-                        self.reason = self.reason or OUT_OF_TIME
-                        continue
-                    fits[C, i] = self._scored(i, fit)
-                    if all((C, k) in fits for k in numbers):
-                        self._add(C, [fits[C, k] for k in numbers])
-        except KeyboardInterrupt:
-            self._stop.set()
+        while not self._stop.is_set():
+            ready = [t for t in waiting if all((end, t[1]) in fits for end in t[2])]
+            for C, i, ends in ready[: self._n_jobs - len(running)]:
+                waiting.remove((C, i, ends))
+                left = self._deadline - time.monotonic()
+                # The first value is fitted in any case.
+                if ends and left <= 0.0:
+                    self.reason = self.reason or OUT_OF_TIME
+                if not (ends and self.reason):
+                    limit = None if math.isinf(left) else max(left, 0.0)
+                    settings = replace(self._settings.at(C), max_time=limit, stop=stop)
+                    known = [fits[end, i] for end in ends]
+                    call = submit(fit_fold, i, settings, known, self._eps, least)
+                    running[call] = C, i, ends
+            if not running:
+                break
+            done = wait(running, _BETWEEN_LOOKS, FIRST_COMPLETED).done
+            for future in () if self._stop.is_set() else done:
+                C, i, ends = running.pop(future)
+                fit = future.result()
+                if ends and fit.out_of_time:
+                    self.reason = self.reason or OUT_OF_TIME
+                    continue
+                if self._score is not None:
+                    began = time.perf_counter()
+                    score = self._score(self.folds[i], C, fit.results)
+                    fit = replace(fit, score=score, score_time=time.perf_counter() - began)
+                fits[C, i] = fit
+                if all((C, k) in fits for k in numbers):
+                    self._add(C, [fits[C, k] for k in numbers])
         if self._stop.is_set():
             self._end(INTERRUPTED)
-
-    def _task(self, i: int, C: float, ends: Sequence[FoldFit], least: float) -> tuple[Any, ...]:
-        """What fits a fold at C: the arguments of ``fit_fold``."""
-        left, tol = self._deadline - time.monotonic(), self._settings.tol
-        if self._eps is not None:
-            wanted = [wanted_tol(self.folds[i], end, self._eps, least) for end in ends]
-            tol = min(wanted, default=_FIRST_TOL)
-        limit = None if math.isinf(left) else max(left, 0.0)
-        settings = replace(self._settings.at(C), tol=tol, max_time=limit)
-        return i, settings, [(end.C, end.starts) for end in ends], self._eps, least
-
-    def _scored(self, i: int, fit: FoldFit) -> FoldFit:
-        """The fit with its score, if that is not accuracy."""
-        if self._score is None:
-            return fit
-        began, score = time.perf_counter(), self._score(self.folds[i], fit.C, fit.results)
-        return replace(fit, score=score, score_time=time.perf_counter() - began)
 
     def _add(self, C: float, folds: list[FoldFit]) -> None:
         """Add a value, of which all folds have been fitted."""
@@ -477,9 +433,8 @@ class CrossValidation:
 
 
 def fit_fold(
-    fold: Fold, settings: Settings, ends: Sequence[tuple[float, list[Start]]],
-    eps: float | None, least: float,
-) -> FoldFit:  # fmt: skip
+    fold: Fold, settings: Settings, ends: Sequence[FoldFit], eps: float | None, least: float
+) -> FoldFit:
     """Fit a fold at one C from its fits at others: a task for any process.
 
     Parameters
@@ -488,39 +443,38 @@ def fit_fold(
         The rows.
     settings : Settings
         How to train, with C.
-    ends : sequence of tuple
-        Other values of C, at most two, and where the fits there ended.
+    ends : sequence of FoldFit
+        The fits at other values of C, at most two.
     eps : float or None
         As ``certify`` of the search.
     least : float
         The least error so far.
     """
-    began, starts = time.perf_counter(), starts_at(fold, settings.objective.C, ends)
-    fit = _measured(fold, settings, starts, eps)
-    if eps is not None and fit.met:
-        # More rows may be open than the accuracy was chosen for.
-        tol = wanted_tol(fold, fit, eps, least)
-        if tol < 0.25 * fit.gap:
-            left = settings.max_time
-            if left is not None:
-                left = max(left - (time.perf_counter() - began), 0.0)
-            again = _measured(fold, replace(settings, tol=tol, max_time=left), fit.starts, eps)
-            if not again.out_of_time:
-                return replace(again, fit_time=fit.fit_time + again.fit_time)
+    began = time.perf_counter()
+    starts = starts_at(fold, settings.objective.C, [(end.C, end.starts) for end in ends])
+    if eps is None:
+        return _measured(fold, settings, starts)
+    wanted = [wanted_tol(fold, end, eps, least) for end in ends]
+    settings = replace(settings, tol=min(wanted, default=_FIRST_TOL), keep_vector=True)
+    fit = _measured(fold, settings, starts)
+    # More rows may be open than the accuracy was chosen for.
+    if fit.met and (tol := wanted_tol(fold, fit, eps, least)) < 0.25 * fit.gap:
+        left = settings.max_time and max(settings.max_time - (time.perf_counter() - began), 0.0)
+        again = _measured(fold, replace(settings, tol=tol, max_time=left), fit.starts)
+        if not again.out_of_time:
+            return replace(again, fit_time=fit.fit_time + again.fit_time)
     return fit
 
 
-def _measured(
-    fold: Fold, settings: Settings, starts: list[Start] | None, eps: float | None
-) -> FoldFit:
-    """Fit a fold, and measure its error; with ``eps``, keep what bounds on it need."""
-    times = [time.perf_counter()]
+def _measured(fold: Fold, settings: Settings, starts: list[Start] | None) -> FoldFit:
+    """Fit a fold, and measure its error; with dual points, keep what bounds on it need."""
+    began = time.perf_counter()
     results = fit_classes(fold, settings, start=starts)
-    times.append(time.perf_counter())
+    fitted = time.perf_counter()
     score = 1.0 - fold.error(results)
-    balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results if eps is not None]
+    balls = [OptimumBall.of(r.certificate, r.w, r.vector) for r in results if settings.keep_vector]
     products = np.array([fold.products(ball.centre) for ball in balls])
-    times.append(time.perf_counter())
+    measured = time.perf_counter()
     light = [
         replace(
             r, history=History(r.history[-1:]), alpha=None, response=None, vector=None,
@@ -528,8 +482,8 @@ def _measured(
         )
         for r in results
     ]  # fmt: skip
-    seconds = (last - first for first, last in itertools.pairwise(times))
-    return FoldFit(settings.objective.C, light, score, balls, products, *seconds)
+    times = (fitted - began, measured - fitted)
+    return FoldFit(settings.objective.C, light, score, balls, products, *times)
 
 
 def wanted_tol(fold: Fold, fit: FoldFit, eps: float, least: float) -> float:
@@ -563,18 +517,12 @@ def values_in(C_range: tuple[float, float], n: int | None = None, *, certify: bo
 
     Examples
     --------
-    >>> [round(C, 9) for C in values_in((0.01, 10.0), certify=True)]
+    >>> values_in((0.01, 10.0), certify=True)
     [0.01, 0.1, 1.0, 10.0]
     """
-    n = n or (1 + decades(*C_range) if certify else _DEFAULT_VALUES)
-    return [float(C) for C in _between(*C_range, n - 1)]
-
-
-def _between(low: float, high: float, n: int) -> Vector:
-    """Edges of n pieces from ``low`` to ``high``, of equal ratio."""
-    edges: Vector = np.maximum.accumulate(np.geomspace(low, high, n + 1).clip(low, high))
-    edges[[0, -1]] = low, high
-    return edges
+    n = n or (None if certify else _DEFAULT_VALUES)
+    values: list[float] = spread(*C_range, n and n - 1).tolist()
+    return values
 
 
 def _in_single(alpha: Any) -> Any:

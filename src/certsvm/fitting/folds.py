@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.fitting.sources import MemorySource
 from certsvm.kernels.objective import products_of
-from certsvm.problem.rows import Vector, as_compiled_for
+from certsvm.problem.rows import Rows, Vector, as_compiled_for
 from certsvm.training.settings import Result
 from certsvm.verification.optimum_intervals import RowSizes, row_sizes
 
@@ -80,18 +80,19 @@ class Fold(MemorySource):
         )  # fmt: skip
         # Other processes need the rows once.
         del self.X
-        self._all_rows = whole.rows
         present = np.unique(whole.y_index[rows])
         position = np.full(whole.classes.size, -1, dtype=np.int64)
         position[present] = np.arange(present.size)
         held_out = np.ones(self.test.size) if weights is None else np.asarray(weights)[self.test]
         if not held_out.sum() > 0.0:
             raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
-        columns = _occupied(self.rows.matrix)
         # The optimum is zero in columns in which no training row has a value.
-        self._unoccupied = np.flatnonzero(~columns)
-        squares, n_stored = row_sizes(whole.rows.matrix[self.test][:, columns])
-        rho = self.intercept_scaling
+        trained = self.rows.matrix
+        occupied = trained.getnnz(0) > 0 if sp.issparse(trained) else trained.any(axis=0)
+        matrix, rho = whole.rows.matrix[self.test][:, occupied], self.intercept_scaling
+        self._rows_held_out = Rows(matrix, intercept_scaling=rho)
+        self._columns = np.flatnonzero(np.append(occupied, [True] * int(rho > 0.0)))
+        squares, n_stored = row_sizes(matrix)
         sizes = RowSizes(squares + rho * rho, n_stored + int(rho > 0.0))
         truth = position[whole.y_index[self.test]]
         self.held_out = HeldOutRows(sizes.norms, sizes.counts, truth, weights=held_out)
@@ -102,11 +103,8 @@ class Fold(MemorySource):
 
     def products(self, w: Vector) -> Vector:
         """Products with the rows held out, without columns that no training row has."""
-        if w[self._unoccupied].any():
-            w = w.copy()
-            w[self._unoccupied] = 0.0
-        out = np.empty(self.test.size)
-        products_of(self._all_rows.arrays, self.test, w, 0, out.size, out)
+        out, every = np.empty(self.test.size), np.arange(self.test.size)
+        products_of(self._rows_held_out.arrays, every, w[self._columns], 0, out.size, out)
         return out
 
     def error(self, results: Sequence[Result]) -> float:
@@ -162,16 +160,9 @@ def row_positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int
     return positions
 
 
-def _occupied(matrix: Any) -> NDArray[np.bool_]:
-    """The columns in which a row has a value."""
-    if not sp.issparse(matrix):
-        return np.asarray(matrix.any(axis=0))
-    return np.bincount(matrix.indices, minlength=matrix.shape[1]) > 0
-
-
 @contextmanager
 def submitter(objects: Sequence[Any], n_jobs: int) -> Iterator[Submit]:
-    """A function that submits calls to ``n_jobs`` processes; one means this process, at once.
+    """A function that submits calls to ``n_jobs`` processes; one means a thread of this process.
 
     Calls that have not ended when the context is left are given up.
 
@@ -182,20 +173,16 @@ def submitter(objects: Sequence[Any], n_jobs: int) -> Iterator[Submit]:
     n_jobs : int
         Number of processes.
     """
+    if n_jobs == 1:
+        with ThreadPoolExecutor(1) as thread:
+            yield lambda function, i, *arguments: thread.submit(function, objects[i], *arguments)
+        return
     calls: list[Future[Any]] = []
 
     def submit(function: Callable[..., Any], i: int, *arguments: Any) -> Future[Any]:
         calls.append(pool.submit(_call, path, function, i, *arguments))
         return calls[-1]
 
-    def call_here(function: Callable[..., Any], i: int, *arguments: Any) -> Future[Any]:
-        call: Future[Any] = Future()
-        call.set_result(function(objects[i], *arguments))
-        return call
-
-    if n_jobs == 1:
-        yield call_here
-        return
     pool = get_reusable_executor(n_jobs, timeout=_SECONDS_IDLE, initializer=_prepare)
     with TemporaryDirectory(prefix="certsvm-", ignore_cleanup_errors=True) as folder:
         path = str(Path(folder, "objects"))

@@ -23,6 +23,7 @@ from certsvm.certificates.path_bounds import CHORD, Chord, ChordEnd
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import Source
 from certsvm.kernels.losses import box_end
+from certsvm.problem.rows import Vector
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import History
 from certsvm.training.settings import INTERRUPTED, Result, Settings
@@ -145,15 +146,11 @@ class Trace:
             self._chords[pair] = chords if len(chords) == len(self._sizes) else []
         return self._chords[pair]
 
-    def gap_after(self, i: int) -> float:
-        """The largest gap between knot i and the next one, proved."""
-        chords = self._between(self.knots[i], self.knots[i + 1])
-        return max((chord.worst_gap for chord in chords), default=math.inf)
-
     @property
     def gaps(self) -> list[float]:
-        """The largest gap between each knot and the next one."""
-        return [self.gap_after(i) for i in range(len(self.knots) - 1)]
+        """The largest gap between each knot and the next one, proved."""
+        chords = (self._between(*pair) for pair in itertools.pairwise(self.knots))
+        return [max((chord.worst_gap for chord in each), default=math.inf) for each in chords]
 
     @property
     def proved_up_to(self) -> float:
@@ -290,10 +287,10 @@ def trace_path(
     solver = source.solver(settings.solver, settings.objective)
     if in_range:
         require_proofs(solver, tol)
-    one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if in_range else tol)
     stop = settings.stop or threading.Event()
+    one_fit = fit_settings(settings, solver, _SHARE_OF_FITS * tol if in_range else tol)
     one_fit = replace(one_fit, stop=stop)
-    values = _first_values(*C_range) if Cs is None else sorted(set(Cs))
+    values = spread(*C_range).tolist() if Cs is None else sorted(set(Cs))
     trace = Trace(source, settings, C_range)
     # Where fits began and can begin, as long as something will be fitted beside them.
     starts: dict[float, list[Start]] = {}
@@ -308,9 +305,8 @@ def trace_path(
         if not in_range:
             starts.clear()
         starts[C] = [result.start for result in results]
-        if not settings.keep_alpha:
-            results = [replace(r, alpha=None) for r in results]
-        knot = Knot(C, [replace(r, start=replace(r.start, alpha=None)) for r in results])
+        light: Any = {} if settings.keep_alpha else {"alpha": None}
+        knot = Knot(C, [replace(r, start=replace(r.start, alpha=None), **light) for r in results])
         trace.interrupted |= interrupted
         if interrupted and in_range and trace.knots and knot.gap > tol:
             return False
@@ -349,28 +345,33 @@ def fit_settings(settings: Settings, solver: Solver, tol: float) -> Settings:
 
 def require_proofs(solver: Solver, tol: float = math.inf) -> None:
     """Raise a ValueError unless this solver can prove something about a range of C."""
-    if not solver.certifies:
-        none = f"and {solver.name!r} has none"
-        raise ValueError(f"a range of C needs a solver with a dual bound, {none}")
-    if not tol > 0.0:
-        raise ValueError(f"a range of C needs tol > 0, got {tol!r}")
+    if not (solver.certifies and tol > 0.0):
+        needs = "a range of C needs tol > 0 and a solver with a dual bound"
+        raise ValueError(f"{needs}, got {solver.name!r} and tol={tol!r}")
 
 
-def decades(low: float, high: float) -> int:
-    """The number of pieces that divide a range of C such that none is longer than a decade."""
-    return max(1, math.ceil(math.log10(high) - math.log10(low) - 1e-9))
+def spread(low: float, high: float, n: int | None = None) -> Vector:
+    """Edges of n pieces from ``low`` to ``high``, of equal ratio, ascending.
 
+    None means as few as it takes for none to be longer than a decade.
 
-def _first_values(low: float, high: float) -> list[float]:
-    inner = np.geomspace(low, high, decades(low, high) + 1)[1:-1]
+    Examples
+    --------
+    >>> spread(0.01, 10.0).tolist()
+    [0.01, 0.1, 1.0, 10.0]
+    """
+    n = n or max(1, math.ceil(math.log10(high) - math.log10(low) - 1e-9))
     # As 0.1 and not 0.09999999999999998.
-    return [low, *(float(f"{C:.12g}") for C in inner), high]
+    edges = [float(f"{C:.12g}") for C in np.geomspace(low, high, n + 1)]
+    ascending: Vector = np.maximum.accumulate(np.clip(edges, low, high))
+    ascending[[0, -1]] = low, high
+    return ascending
 
 
 def _next_value(trace: Trace, i: int) -> float | None:
     """The C to fit next between knot i and the next one; None if there is none."""
     first, last = trace.knots[i : i + 2]
-    gap, ends = trace.gap_after(i), max(first.gap, last.gap)
+    gap, ends = trace.gaps[i], max(first.gap, last.gap)
     # Where a fit missed the accuracy, no chord that ends there has it.
     if gap <= trace.tol or ends > trace.tol or last.C <= _LEAST_FACTOR**2 * first.C:
         return None

@@ -96,8 +96,6 @@ class Evaluation(NamedTuple):
         The share of predictions that more training could not flip, proved; None if unknown.
     confusion : dict or None
         Rows, or their weight, of each pair of a true and a predicted label; None without labels.
-    fingerprint : Fingerprint or None
-        Of rows and labels.
     top_5 : float or None
         The share of rows whose label is among the five classes of the highest scores; None if
         there are five classes or fewer, or if it is unknown.
@@ -106,7 +104,6 @@ class Evaluation(NamedTuple):
     n_rows: int
     stability: float | None
     confusion: Mapping[tuple[str, str], float] | None
-    fingerprint: Fingerprint | None = None
     top_5: float | None = None
 
 
