@@ -729,7 +729,6 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
         """
         from certsvm.files.model import Model
         from certsvm.fitting.fit_model import joined, proof
-        from certsvm.verification.verify import verify
 
         check_is_fitted(self)
         if (X is None) != (y is None) or (X is None and sample_weight is not None):

@@ -25,7 +25,6 @@ from certsvm.certificates import certificate as claims
 from certsvm.files.atomic import atomic_write
 from certsvm.files.model import Model, listing
 from certsvm.markup import Html, element
-from certsvm.verification.evidence import Fingerprint
 
 # Classes whose weights are shown, their weights, and classes of a confusion matrix.
 _MOST_CLASSES, _MOST_WEIGHTS, _MOST_CONFUSED = 12, 20, 12
