@@ -161,8 +161,7 @@ class Options:
     n_jobs: int | None = _count("--n-jobs", "Threads; by default one per processor.")
     witness: bool | None = _option(
         "--witness/--no-witness", "Write MODEL.witness, by which `verify` recomputes L: up to four "
-        "bytes for each row and class. By default where it costs no pass: from a stream, if `auto` "
-        "or `block-dcd` ascends coordinates.")  # fmt: skip
+        "bytes for each row and class.")  # fmt: skip
     memory: int | None = _option(
         "--memory", "Memory that this process may use, such as 500M. Larger data are streamed from "
         "disk in each pass (needs a file made by `certsvm convert`).",

@@ -10,7 +10,6 @@ weights and prove nothing. If no problem has completed a pass, the interrupt is 
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import sys
 import threading
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from certsvm.certificates.certificate import Certificate, percent, tidy
+from certsvm.certificates.certificate import Certificate, tidy
 from certsvm.certificates.primal import zero_bound
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
@@ -42,8 +41,6 @@ from certsvm.training.settings import (
     Settings,
 )
 
-_log = logging.getLogger("certsvm")
-
 
 class PrintedProgress(Observer):
     """Prints a line now and then to standard error, and what came of each problem at its end.
@@ -51,34 +48,32 @@ class PrintedProgress(Observer):
     Parameters
     ----------
     n_problems : int
-        With several, lines begin with the class.
+        How many there are.
     interval : float, default=1.0
         Seconds between lines of a problem; zero prints one for each pass.
     """
 
     def __init__(self, n_problems: int, interval: float = 1.0) -> None:
-        self._several, self._interval = n_problems > 1, interval
-        self._n_problems, self._n_proved = n_problems, 0
+        self._n_problems, self._interval, self._n_proved = n_problems, interval, 0
 
     def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
         """A callback that prints."""
-        prefix, last = f"class {tidy(label)}: " if self._several else "", -math.inf
+        last = -math.inf
 
         def after_pass(progress: Progress) -> None:
             nonlocal last
-            if time.perf_counter() - last < self._interval:
-                return
-            last = time.perf_counter()
-            _print(f"{prefix}{shown_record(progress.record)}")
+            if time.perf_counter() - last >= self._interval:
+                last = time.perf_counter()
+                _print(f"class {tidy(label)}: {shown_record(progress.record)}")
 
         return [after_pass]
 
     def end(self, i: int, label: Any, result: Result) -> None:
         """Print the certificate, and of several classes how many targets are proved so far."""
         self._n_proved += result.certificate.met
-        so_far = f"; {self._n_proved} of {self._n_problems} classes proved" * self._several
-        passes = shown_passes(result.passes)
-        _print(f"class {tidy(label)}: {passes}, {result.certificate}{so_far}")
+        so_far = f"; {self._n_proved} of {self._n_problems} classes proved"
+        line = f"class {tidy(label)}: {shown_passes(result.passes)}, {result.certificate}"
+        _print(line + so_far * (self._n_problems > 1))
 
 
 def _print(line: str) -> None:
@@ -129,9 +124,7 @@ def fit_classes(
     stop = threading.Event() if settings.stop is None else settings.stop
     each = replace(settings, n_jobs=max(1, settings.n_jobs // workers), stop=stop)
     # Each running problem has its vectors, each that has ended its answer.
-    n_vectors = workers * solver.n_vectors + len(labels)
-    require_memory_for(source.dimension, n_vectors)
-    began = time.perf_counter()
+    require_memory_for(source.dimension, workers * solver.n_vectors + len(labels))
     # What kept problems from completing a first pass.
     errors: list[BaseException] = []
 
@@ -151,18 +144,15 @@ def fit_classes(
                 if not result.reason.startswith(LOST):
                     result = source.finish(i, problem, result)
                     result = result if finish is None else finish(i, problem, result)
-        except KeyboardInterrupt as error:
-            stop.set()
+        except (KeyboardInterrupt, RunLostError) as error:
             if result is None:
                 errors.append(error)
-            else:
-                result = replace(result, reason=INTERRUPTED)
-        except RunLostError as error:
-            errors.append(error)
-            result = replace(_untrained(source, settings, solver, i), reason=f"{LOST}: {error}")
+                result = _untrained(source, settings, solver, i)
+            lost = isinstance(error, RunLostError)
+            result = replace(result, reason=f"{LOST}: {error}" if lost else INTERRUPTED)
         if result is None:
             result = _untrained(source, settings, solver, i)
-        elif result.reason == INTERRUPTED:
+        if result.reason == INTERRUPTED:
             stop.set()
         for observer in settings.observers:
             observer.end(i, labels[i], result)
@@ -201,13 +191,6 @@ def fit_classes(
             results = fitted.result()
     if errors and not any(result.passes for result in results):
         raise errors[0]
-    if len(results) > 1 and _log.isEnabledFor(logging.INFO):
-        met = sum(result.certificate.met for result in results)
-        gap = percent(max(result.certificate.proved_gap for result in results))
-        _log.info(
-            "%d classes, %d targets met, largest proved gap %s, %.3f s",
-            len(results), met, gap, time.perf_counter() - began,
-        )  # fmt: skip
     return results
 
 

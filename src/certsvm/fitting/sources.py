@@ -7,7 +7,6 @@ makes the binary problem of each class at a given C. Rows in memory and streams 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -143,8 +142,8 @@ class Source(ABC):
         return np.where(np.arange(self.classes.size) == self.positive[i], self.factors, 1.0)
 
     def weight_sum(self, i: int) -> float:
-        """Of the rows' weights in the i-th problem."""
-        return math.fsum((self.totals * self.factors_in(i)).tolist())
+        """Of the rows' weights in the i-th problem, added in any order."""
+        return float(self.totals @ self.factors_in(i))
 
     @abstractmethod
     def problem(self, i: int, objective: Objective) -> BaseProblem:
@@ -254,29 +253,14 @@ class MemorySource(Source):
 
     def problem(self, i: int, objective: Objective) -> Problem:
         """The i-th problem."""
-        signs = np.where(self._in_class(i), 1.0, -1.0)
-        return Problem(self.rows, signs, weights=self._weights_in(i), **objective.keywords)
-
-    def _in_class(self, i: int) -> NDArray[np.bool_]:
-        """The rows on the positive side of the i-th problem."""
-        if self.multilabel:
-            return np.asarray(self.y[:, i] == 1)
-        return np.asarray(self.y_index == self.positive[i])
-
-    def _weights_in(self, i: int) -> Vector | None:
-        """The weight of each row in the i-th problem; None if all are one."""
-        factors = self.factors_in(i)
-        if (factors == 1.0).all():
-            return self.row_weights
-        # All of the rest have the same factor, that of the class before among them.
-        own = self.positive[i]
-        of_rows: Vector = np.where(self._in_class(i), factors[own], factors[own - 1])
-        return of_rows if self.row_weights is None else of_rows * self.row_weights
-
-    def weight_sum(self, i: int) -> float:
-        """Of the rows' weights in the i-th problem, added in pairs."""
-        weights = self._weights_in(i)
-        return float(self.n_rows) if weights is None else float(weights.sum())
+        own, factors, weights = self.positive[i], self.factors_in(i), self.row_weights
+        in_class = self.y[:, i] == 1 if self.multilabel else self.y_index == own
+        if not (factors == 1.0).all():
+            # All of the rest have the same factor, that of the class before among them.
+            of_rows: Vector = np.where(in_class, factors[own], factors[own - 1])
+            weights = of_rows if weights is None else of_rows * weights
+        signs = np.where(in_class, 1.0, -1.0)
+        return Problem(self.rows, signs, weights=weights, **objective.keywords)
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
         """As many as there are threads."""
