@@ -7,7 +7,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from dask import delayed
 from distributed import Client
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -108,8 +107,6 @@ def test_copies_of_the_estimator(client: Client) -> None:
     np.testing.assert_array_equal(loaded.predict(X), clf.predict(X))
     with pytest.raises(AttributeError, match="no partial_fit"):
         clf.partial_fit(X, y)
-    with pytest.raises(TypeError, match="for each block"):
-        clf.predict([delayed(X)])
 
 
 @pytest.mark.parametrize(("solver", "passes"), [("smoothed-newton", 4), ("cocoa", 2)])

@@ -7,22 +7,21 @@ or the scheduler is gone, ``ClusterLostError`` is raised.
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import copy
 import functools
-import itertools
 import operator
 import threading
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import dask
-import distributed
 import numpy as np
 from dask.delayed import Delayed, delayed
 from distributed import Client, Future, KilledWorker
@@ -70,9 +69,6 @@ class Cluster:
     client: Client
     deadline: float = 60.0
     lost: str | None = None
-    # Part of all task names: a name that was used before would return an old result.
-    _token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    _numbers: Any = field(default_factory=itertools.count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def task(
@@ -82,7 +78,7 @@ class Cluster:
         place = {} if not at else {"workers": [at], "allow_other_workers": True}
         with dask.annotate(**place):
             made: Delayed = delayed(function, pure=False, traverse=True)(
-                *arguments, dask_key_name=f"certsvm-{name}-{self._token}-{next(self._numbers)}"
+                *arguments, dask_key_name=f"certsvm-{name}-{uuid.uuid4().hex}"
             )
         return made
 
@@ -95,10 +91,8 @@ class Cluster:
         """Begin tasks, all in one message, as Dask waits between messages."""
         # Dask warns of large vectors in a graph; here they are what makes them recoverable.
         quiet = {"distributed.admin.large-graph-warning-threshold": "1TiB"}
-        with self._lock, dask.config.set(quiet):
-            futures: list[Future] = self._call(
-                self.client.compute, list(tasks), optimize_graph=False
-            )
+        with self._connected(), self._lock, dask.config.set(quiet):
+            futures: list[Future] = self.client.compute(list(tasks), optimize_graph=False)
         return futures
 
     def results(self, tasks: Sequence[Delayed]) -> list[Any]:
@@ -106,17 +100,33 @@ class Cluster:
         return self.gathered(self.begin(tasks))
 
     def gathered(self, futures: Sequence[Future]) -> list[Any]:
-        """The results of tasks that have begun."""
-        while True:
-            self.wait(futures)
-            with contextlib.suppress(TimeoutError):
-                gathered: list[Any] = self._call(
-                    self.client.sync, self.client._gather, futures, callback_timeout=self.deadline
+        """The results of tasks that have begun; raises the error of one that has failed."""
+        keys = [future.key for future in futures]
+        unfinished, progressed = -1, time.monotonic()
+        with self._connected():
+            gathering = asyncio.run_coroutine_threadsafe(
+                self.client.gather(futures, asynchronous=True), self.client.loop.asyncio_loop
+            )
+            while wait([gathering], timeout=self.deadline / _QUERIES).not_done:
+                before = unfinished
+                unfinished = self._ask(self.client._run_on_scheduler, count_unfinished, keys)
+                if unfinished != before:
+                    # The number grows if a worker was lost, and its tasks begin again.
+                    progressed = time.monotonic()
+                elif time.monotonic() - progressed > self.deadline:
+                    gathering.cancel()
+                    what = f"no task has finished for {self.deadline:g} s"
+                    raise self._lost(f"{what} ({unfinished} are waiting)")
+            error = gathering.exception()
+            if isinstance(error, KilledWorker):
+                raise self._lost(
+                    f"workers were lost again and again at the same work: {error}. Have they "
+                    "enough memory?"
                 )
-                return gathered
-            # A worker may have been lost with a result, which another one computes again.
-            if not self._unfinished(futures):
-                raise self._lost(f"a worker has not sent its results for {self.deadline:g} s")
+            if isinstance(error, OSError) and any(f.status == "error" for f in futures):
+                raise ValueError(f"a task has failed on a worker: {error}") from error
+            results: list[Any] = gathering.result()
+        return results
 
     def summed(self, tasks: Sequence[Delayed], places: Sequence[str]) -> Sequence[Delayed]:
         """A few tasks with the same sum: the workers at these places add the results in a tree."""
@@ -129,24 +139,6 @@ class Cluster:
     def total(self, tasks: Sequence[Delayed], places: Sequence[str]) -> Any:
         """The sum of the results of tasks."""
         return add_up(self.results(self.summed(tasks, places)))
-
-    def wait(self, futures: Sequence[Future]) -> None:
-        """Wait until all tasks have finished; raises the error of one that has failed."""
-        unfinished, progressed = -1, time.monotonic()
-        while True:
-            with contextlib.suppress(TimeoutError):
-                self._call(distributed.wait, futures, timeout=self.deadline / _QUERIES)
-            self._raise_failed(futures)
-            if all(future.status == "finished" for future in futures):
-                return
-            before, unfinished = unfinished, self._unfinished(futures)
-            if unfinished != before:
-                # The number grows if a worker was lost, and its tasks begin again.
-                progressed = time.monotonic()
-            elif time.monotonic() - progressed > self.deadline:
-                raise self._lost(
-                    f"no task has finished for {self.deadline:g} s ({unfinished} are waiting)"
-                )
 
     def groups(self, futures: Sequence[Future]) -> list[Group]:
         """Finished blocks in groups by worker, one group for each of its threads."""
@@ -162,47 +154,24 @@ class Cluster:
             for thread in range(min(threads.get(address, 1), len(members)))
         ]
 
-    def _raise_failed(self, futures: Sequence[Future]) -> None:
-        if any(future.status in ("cancelled", "lost") for future in futures):
-            raise self._lost("a result is lost, and so is what it was computed from")
-        for future in (future for future in futures if future.status == "error"):
-            error = self._call(future.exception, timeout=self.deadline)
-            if isinstance(error, KilledWorker):
-                raise self._lost(
-                    f"workers were lost again and again at the same work: {error}. Have they "
-                    "enough memory?"
-                )
-            if isinstance(error, OSError):
-                raise ValueError(f"a task has failed on a worker: {error}") from error
-            raise error
-
-    def _unfinished(self, futures: Sequence[Future]) -> int:
-        keys = [future.key for future in futures]
-        count: int = self._ask(self.client._run_on_scheduler, count_unfinished, keys)
-        return count
-
     def _ask(self, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """What the scheduler answers."""
-        with contextlib.suppress(TimeoutError):
-            return self._call(
-                self.client.sync, method, *arguments, callback_timeout=self.deadline, **options
-            )
-        raise self._lost(f"the scheduler has not answered for {self.deadline:g} s")
+        with self._connected():
+            return self.client.sync(method, *arguments, callback_timeout=self.deadline, **options)
 
     def _lost(self, message: str) -> ClusterLostError:
         self.lost = self.lost or message
         return ClusterLostError(self.lost)
 
-    def _call(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """What a call returns; any error of the connection but a TimeoutError loses the cluster."""
-        if self.lost is None and self.client.status != "running":
-            self._lost(f"the scheduler does not answer (the client is {self.client.status})")
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Any error of the connection loses the cluster."""
         if self.lost is not None:
-            raise ClusterLostError(self.lost)
+            raise self._lost(self.lost)
+        if self.client.status != "running":
+            raise self._lost(f"the scheduler does not answer (the client is {self.client.status})")
         try:
-            return call(*arguments, **options)
-        except TimeoutError:
-            raise
+            yield
         except (OSError, CancelledError) as error:
             raise self._lost(f"the scheduler does not answer: {error!r}") from error
 

@@ -11,18 +11,17 @@ import dask
 import numpy as np
 from dask.delayed import delayed
 from distributed import Client, default_client
-from sklearn.base import _fit_context
 from sklearn.base import clone as clone_of
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from certsvm.certificates.certificate import COARSE_TOL
 from certsvm.dask.cluster import Cluster, ClusterLostError
 from certsvm.dask.source import SOLVERS, ClusterSource, as_rows, cut_together
-from certsvm.estimators.classifier import rollback
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
+from certsvm.fitting.sources import Source
 from certsvm.solvers import Solver
-from certsvm.training.settings import LOST
+from certsvm.training.settings import LOST, Result
 from certsvm.verification.optimum_intervals import unflippable
 
 # Parameters of the estimator in memory: for threads and devices of one machine, and for programs
@@ -120,7 +119,6 @@ class LinearSVC(LocalLinearSVC):
         )  # fmt: skip
         self.client, self.deadline, self.recheck = client, deadline, recheck
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Train to the accuracy ``tol``, or until a limit is reached.
 
@@ -144,16 +142,15 @@ class LinearSVC(LocalLinearSVC):
         ClusterLostError
             If the cluster makes no progress; its ``model`` is what was trained until then.
         """
-        with rollback(self):
-            source = self._source(X, y, sample_weight)
-            solver = self._solver_for(source)
-            given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-            results = self._fit_source(source, solver, given)
-            reasons = [result.reason for result in results if result.reason.startswith(LOST)]
-            if reasons:
-                raise ClusterLostError(reasons[0].removeprefix(f"{LOST}: "), copy.copy(self))
-        self._warn_if_missed(results, solver)
+        super().fit(X, y, sample_weight)
         return self
+
+    def _fit_source(self, source: Source, solver: Solver, given: dict[str, Any]) -> list[Result]:
+        results = super()._fit_source(source, solver, given)
+        for result in results:
+            if result.reason.startswith(LOST):
+                raise ClusterLostError(result.reason.removeprefix(f"{LOST}: "), copy.copy(self))
+        return results
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> ClusterSource:
         """The data, loaded on the workers."""
@@ -175,13 +172,11 @@ class LinearSVC(LocalLinearSVC):
         """Clone the estimator with the same client, as a connection cannot be copied."""
         parameters = self.get_params(deep=False)
         client = parameters.pop("client")
-        copies = {name: clone_of(value, safe=False) for name, value in parameters.items()}
-        return type(self)(**copies, client=client)
+        return type(self)(**clone_of(parameters, safe=False), client=client)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the client, which belongs to this process."""
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "client": None}
+        return {**super().__getstate__(), "client": None}
 
     def decision_function(self, X: Any) -> Any:
         """Decision values, lazy for a Dask collection.
@@ -279,7 +274,7 @@ class LinearSVC(LocalLinearSVC):
         check_is_fitted(self)
         if hasattr(X, "columns"):
             roles = [name for name in (y, sample_weight) if isinstance(name, str)]
-            self._check_names([name for name in X.columns if name not in roles])
+            _check_feature_names(self, X._meta.drop(columns=roles), reset=False)
         local, blocks = self._local(), cut_together(X, y, sample_weight)
         weights = dask.compute(
             [delayed(_weights_rightly)(local, block) for block in blocks], scheduler=self.client
@@ -290,30 +285,16 @@ class LinearSVC(LocalLinearSVC):
     def _lazily(self, X: Any, method: str) -> Any:
         """What a method answers; for a collection, when it is computed."""
         check_is_fitted(self)
-        if isinstance(X, list | tuple) and any(hasattr(block, "dask") for block in X):
-            raise TypeError(
-                f"{method} takes a Dask array or data frame, or rows in memory, not a list of "
-                f"delayed blocks: call it for each block"
-            )
         if not hasattr(X, "dask"):
             return getattr(super(), method)(X)
         if hasattr(X, "columns"):
-            self._check_names(list(X.columns))
+            _check_feature_names(self, X._meta, reset=False)
         rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
         local = self._local()
         meta = _apply(np.empty((0, self.n_features_in_)), local, method)
         one = meta.ndim == 1
         shape = {"drop_axis": 1} if one else {"chunks": (rows.chunks[0], meta.shape[1:])}
         return rows.map_blocks(_apply, local, method, dtype=meta.dtype, meta=meta, **shape)
-
-    def _check_names(self, columns: list[Any]) -> None:
-        """Raise unless the columns are those seen in ``fit``, in the same order."""
-        fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None and list(fitted) != [str(column) for column in columns]:
-            raise ValueError(
-                f"the columns must be those seen in fit, in the same order: {list(fitted)}; "
-                f"got {columns}"
-            )
 
     def _local(self) -> LocalLinearSVC:
         """The fitted model without the client, to send with tasks."""

@@ -16,7 +16,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -46,13 +46,6 @@ _LARGEST_SAMPLE = 2.0**27
 _SLACK = 1e-12
 
 
-@dataclass(frozen=True)
-class AlphaOnWorkers:
-    """Where the alpha of a dual point is: for each group, the alpha of its parts, or a future."""
-
-    of_groups: Sequence[Any]
-
-
 class ClusterProblem(SummableProblem):
     """The i-th problem of a source: one class against all others, on a cluster."""
 
@@ -72,10 +65,9 @@ class ClusterProblem(SummableProblem):
         self.cluster, self.groups, self.n_parts = source.cluster, source.groups, len(summaries)
         self.places, self.number = [group.worker for group in source.groups], i
         self.workers = sorted(set(self.places))
-        self.firsts = np.cumsum([0, *(summary.n_rows for summary in summaries)])
         self.nbytes = 12 * sum(summary.n_stored for summary in summaries)
         class_weights = dict(zip(source.classes.tolist(), signed.tolist(), strict=True))
-        self._parts = source.parts(class_weights, self.firsts)
+        self._parts = source.parts(class_weights)
 
     @cached_property
     def weights(self) -> Vector:
@@ -164,25 +156,18 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     Each block is a task, as this takes longer than a pass of training. It counts once, whatever the
     groups are.
     """
-    claimed, response = result.certificate, result.response
-    alphas: list[tuple[Any, int]] = [(response, 0)] * problem.n_parts
-    places = [problem.places[0]] * problem.n_parts
-    for number, group in enumerate(problem.groups):
-        for place, i in enumerate(group.members):
-            places[i] = group.worker
-            if isinstance(response, AlphaOnWorkers):
-                alphas[i] = response.of_groups[number], place
-    scaled = claimed
-    if result.alpha is not None:
-        # It is multiplied by the scale already.
-        scaled = replace(claimed, scale=1.0)
-        alphas = [(alpha, 0) for alpha in np.split(result.alpha, problem.firsts[1:-1])]
-    w = problem.cluster.argument(result.w)
+    claimed, response, cluster = result.certificate, result.response, problem.cluster
+    alphas = [response if isinstance(response, Response) else None] * problem.n_parts
+    if isinstance(response, list):
+        for group, of_group in zip(problem.groups, response, strict=True):
+            for place, i in enumerate(group.members):
+                alphas[i] = cluster.task("alpha", operator.itemgetter(place), of_group)
+    w = cluster.argument(result.w)
     tasks = [
-        problem.task("recheck", Group(place, [i]), _sums_of_block, *alphas[i], w, scaled)
-        for i, place in enumerate(places)
+        problem.task("recheck", Group("", [i]), _sum, interval_sums, alpha, w, claimed)
+        for i, alpha in enumerate(alphas)
     ]
-    sums: ProblemSums = problem.cluster.total(tasks, places)
+    sums: ProblemSums = cluster.total(tasks, [""] * len(tasks))
     checked = Verification(claimed, sums.J(), sums.L(), sums.box_violation, None)
     if checked.verdict != REFUTED:
         return result
@@ -200,34 +185,28 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     return proved
 
 
-def _sums_of_block(
-    parts: Sequence[Part], alpha: Any, place: int, w: Vector, claimed: Certificate
+def interval_sums(
+    part: Part, team: Team, alpha: Vector | Response | None, w: Vector, claimed: Certificate
 ) -> ProblemSums:
-    (part,) = parts
-    if isinstance(alpha, list):
-        alpha = alpha[place]
-    elif isinstance(alpha, Response):
-        alpha = alpha_of_part(part, ALONE, alpha, loss_named(claimed.loss), claimed.C)
-    elif not isinstance(alpha, np.ndarray):
-        # There is none, or none of this block.
-        alpha = np.zeros(part.rows.n_rows)
-    return interval_sums(part, alpha, w, claimed)
-
-
-def interval_sums(part: Part, alpha: Vector, w: Vector, claimed: Certificate) -> ProblemSums:
     """The sums over one block; its alpha is yet to be multiplied by the scale of the certificate.
+
+    Without alpha, it is zero.
 
     Examples
     --------
     >>> from certsvm.problem.rows import Rows
     >>> part = Part(Rows(np.array([[2.0], [1.0]])), np.array([1.0, -1.0]))
     >>> claimed = Certificate(2.0, 1.5, target=0.1)
-    >>> sums = interval_sums(part, np.ones(2), np.zeros(1), claimed)
+    >>> sums = interval_sums(part, ALONE, np.ones(2), np.zeros(1), claimed)
     >>> print(sums.J(), "and", sums.L())
     from 2 to 2 and from 1.5 to 1.5
     """
     n, rho = part.rows.n_columns, part.rows.intercept_scaling
     claimed = replace(claimed, intercept_scaling=rho)
+    if alpha is None:
+        alpha = np.zeros(part.rows.n_rows)
+    elif isinstance(alpha, Response):
+        alpha = alpha_of_part(part, team, alpha, loss_named(claimed.loss), claimed.C)
     sums = ProblemSums(claimed, w[:n], rho * float(w[n]) if rho > 0 else 0.0)
     alpha = claimed.scale * alpha
     for first, rows in row_blocks(part.rows.matrix):

@@ -28,14 +28,14 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from certsvm.dask.cluster import Cluster, ClusterLostError
 from certsvm.dask.cocoa import ClusterAuto, Cocoa
-from certsvm.dask.problem import AlphaOnWorkers, ClusterProblem, recheck
+from certsvm.dask.problem import ClusterProblem, recheck
 from certsvm.files.streams import DataChangedError, block_digest, checked_block
 from certsvm.fitting.sources import ClassWeight, Source, classes_of
 from certsvm.matrices import checked_matrix, exact_labels
 from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, ClassSurvey, Objective
 from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.solvers import SmoothedNewton, Solver
-from certsvm.training.settings import LOST, Result
+from certsvm.training.settings import Result
 from certsvm.verification.evidence import Fingerprint, FingerprintBuilder, FingerprintPart
 
 SOLVERS: dict[str, Solver] = {
@@ -80,13 +80,16 @@ class ClusterSource(Source):
                     "the files of a folder hold their labels and weights: pass y=None and "
                     "sample_weight=None"
                 )
-            blocks, names, self.origin = blocks_of_folder(Path(X))
+            blocks, self.feature_names, self.origin = blocks_of_folder(Path(X))
         else:
-            blocks, names = cut_together(X, y, sample_weight), None
+            blocks = cut_together(X, y, sample_weight)
         self._load(blocks)
         first = self.summaries[0]
-        self.n_rows = sum(summary.n_rows for summary in self.summaries)
-        self.n_columns, self.feature_names = first.n_columns, names or first.names
+        # The number of rows before each block, and in all.
+        self.firsts = np.cumsum([0, *(summary.n_rows for summary in self.summaries)])
+        self.n_rows = int(self.firsts[-1])
+        self.n_columns = first.n_columns
+        self.feature_names = self.feature_names or first.names
         surveys: dict[Any, ClassSurvey] = defaultdict(ClassSurvey)
         for summary in self.summaries:
             for label, survey in summary.classes.items():
@@ -106,14 +109,12 @@ class ClusterSource(Source):
         kept = [i for i, summary in enumerate(summaries) if summary.n_rows]
         if not kept:
             raise ValueError("there are no rows in the data")
-        first = summaries[kept[0]]
-        for i in kept:
-            other = summaries[i]
-            if (other.n_columns, other.names) != (first.n_columns, first.names):
-                what = "numbers of columns" if other.n_columns != first.n_columns else "columns"
+        columns = [summaries[i].names or summaries[i].n_columns for i in kept]
+        for i, here in zip(kept, columns, strict=True):
+            if here != columns[0]:
                 raise ValueError(
-                    f"the blocks have different {what}: {first.names or first.n_columns} in block "
-                    f"{kept[0] + 1}, {other.names or other.n_columns} in block {i + 1}"
+                    f"the blocks have different columns: {columns[0]} in block {kept[0] + 1}, "
+                    f"{here} in block {i + 1}"
                 )
         self.blocks, self.summaries = [futures[i] for i in kept], [summaries[i] for i in kept]
         self.groups = self.cluster.groups(self.blocks)
@@ -121,11 +122,11 @@ class ClusterSource(Source):
     @cached_property
     def fingerprint(self) -> Fingerprint | None:
         """Of rows and labels, hashed where they are; None if the cluster is lost."""
-        first, tasks = 0, []
-        for block, summary in zip(self.blocks, self.summaries, strict=True):
-            tasks.append(self.cluster.task("fingerprint", _fingerprint_part, block, first))
-            first += summary.n_rows
-        builder = FingerprintBuilder(self.n_columns)
+        firsts, builder = self.firsts[:-1].tolist(), FingerprintBuilder(self.n_columns)
+        tasks = [
+            self.cluster.task("fingerprint", LoadedBlock.fingerprint_part, block, first)
+            for block, first in zip(self.blocks, firsts, strict=True)
+        ]
         try:
             for part in self.cluster.results(tasks):
                 builder.join(part)
@@ -154,15 +155,13 @@ class ClusterSource(Source):
             return min(most, len({group.worker for group in self.groups}))
         return min(most, max(1, int(_MOST_BYTES / (8 * self.dimension**2))))
 
-    def parts(self, class_weights: dict[Any, float], firsts: NDArray[np.int64]) -> list[Future]:
-        """The blocks as parts of a problem, given signed weights of classes: see ``part_of``."""
-        making = [
-            self.cluster.task("part", part_of, block, summary.digest, class_weights, first)
-            for block, summary, first in zip(
-                self.blocks, self.summaries, firsts[:-1].tolist(), strict=True
-            )
-        ]
-        return self.cluster.begin(making)
+    def parts(self, class_weights: dict[Any, float]) -> list[Future]:
+        """The blocks as parts of a problem, given signed weights of classes: see ``part``."""
+        about = zip(self.blocks, self.summaries, self.firsts[:-1].tolist(), strict=True)
+        return self.cluster.begin([
+            self.cluster.task("part", LoadedBlock.part, block, summary.digest, class_weights, first)
+            for block, summary, first in about
+        ])  # fmt: skip
 
     def problem(self, i: int, objective: Objective) -> ClusterProblem:
         """The i-th problem."""
@@ -174,28 +173,18 @@ class ClusterSource(Source):
         """Check the certificate again, and release what the workers keep."""
         assert isinstance(problem, ClusterProblem)
         if self._recheck:
-            try:
-                result = recheck(problem, result)
-            except ClusterLostError as error:
-                # The certificate stands, but the user must know that it was not checked again.
-                result = replace(result, reason=f"{LOST}: {error}")
-        if isinstance(result.response, AlphaOnWorkers):
-            result = replace(result, response=None)
-        return result
-
-
-def _fingerprint_part(block: LoadedBlock, first: int) -> FingerprintPart:
-    return FingerprintPart.of(block.rows.matrix, block.labels[block.codes], first)
+            result = recheck(problem, result)
+        return replace(result, response=None)
 
 
 def _classes(labels: set[Any]) -> NDArray[Any]:
-    if len({isinstance(label, str) for label in labels}) > 1:
-        raise ValueError("labels are text in some blocks and numbers in others")
-    classes = np.array(sorted(labels))
+    # Some types have an order among each other, but an array cannot hold both.
+    mixed = len({isinstance(label, str) for label in labels}) > 1
+    classes = np.array([] if mixed else sorted(labels))
     if set(classes.tolist()) != labels:
         raise ValueError(
-            "labels of different types in different blocks cannot be told apart: convert them to "
-            "one type"
+            "labels have different types in different blocks, such as text and numbers, or floats "
+            "and large integers: convert them to one type"
         )
     check_classification_targets(classes)
     return classes
@@ -224,6 +213,35 @@ class LoadedBlock:
     codes: NDArray[np.intp]
     weights: Vector | None
 
+    def fingerprint_part(self, first: int) -> FingerprintPart:
+        """What a fingerprint needs of it; ``first`` is the number of rows before it."""
+        return FingerprintPart.of(self.rows.matrix, self.labels[self.codes], first)
+
+    def part(self, digest: bytes, class_weights: dict[Any, float], first: int) -> Part:
+        """The block as a part of one class's problem.
+
+        Parameters
+        ----------
+        digest : bytes
+            The block's digest when it was first loaded.
+        class_weights : dict
+            The weight of each label's rows, negative on the negative side.
+        first : int
+            The number of rows in the blocks before it.
+
+        Returns
+        -------
+        part : Part
+            With the signed weight of each row.
+        """
+        if self.summary.digest != digest:
+            raise DataChangedError(
+                "a block of the data that was computed again, after its worker was lost, has "
+                "changed: its task does not give the same rows each time. Nothing is certified."
+            )
+        signed = np.array([class_weights[label] for label in self.labels.tolist()])[self.codes]
+        return Part(self.rows, signed if self.weights is None else signed * self.weights, first)
+
 
 def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> LoadedBlock:
     """Check rows, labels and weights, on a worker; ``number`` is for error messages."""
@@ -244,34 +262,6 @@ def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> 
     R, digest = math.sqrt(float(norms.max(initial=0.0))), block_digest(X, y, weights)
     summary = BlockSummary(rows.n_rows, rows.n_columns, rows.n_stored, R, digest, names, surveys)
     return LoadedBlock(summary, rows, labels, codes, weights)
-
-
-def part_of(block: LoadedBlock, digest: bytes, class_weights: dict[Any, float], first: int) -> Part:
-    """A block as a part of one class's problem.
-
-    Parameters
-    ----------
-    block : LoadedBlock
-        The block, perhaps computed again.
-    digest : bytes
-        Its digest when it was first loaded.
-    class_weights : dict
-        The weight of each label's rows, negative on the negative side.
-    first : int
-        The number of rows in the blocks before it.
-
-    Returns
-    -------
-    part : Part
-        With the signed weight of each row.
-    """
-    if block.summary.digest != digest:
-        raise DataChangedError(
-            "a block of the data that was computed again, after its worker was lost, has changed: "
-            "its task does not give the same rows each time. Nothing is certified."
-        )
-    signed = np.array([class_weights[label] for label in block.labels.tolist()])[block.codes]
-    return Part(block.rows, signed if block.weights is None else signed * block.weights, first)
 
 
 @sizeof.register(LoadedBlock)
@@ -304,14 +294,13 @@ def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
     given = {name: value for name, value in given.items() if value is not None}
     frames = all(hasattr(value, "to_dask_array") for value in given.values())
     if not frames:
-        given = {name: _blocks(_aligned(value, X, name), name) for name, value in given.items()}
+        given = {name: _blocks(value, X, name) for name, value in given.items()}
     counts = {name: v.npartitions if frames else len(v) for name, v in given.items()}
-    for name, count in counts.items():
-        if count != counts["X"]:
-            raise ValueError(
-                f"X has {counts['X']} blocks of rows, {name} has {count}: they must be cut alike. "
-                "Take both from the same data frame, rechunk one of them, or pass lists of blocks."
-            )
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            f"X, y and weights must be cut alike, and their numbers of blocks are {counts}. Take "
+            "all from the same data frame, rechunk one of them, or pass lists of blocks."
+        )
     if not frames:
         return [_triple(*block) for block in zip(*given.values(), strict=True)]
     # Apart from each other, files of few columns would be read several at a time.
@@ -326,23 +315,19 @@ def _triple(X: Any, y: Any, weights: Any = None) -> tuple[Any, Any, Any]:
     return X, y, weights
 
 
-def _aligned(vector: Any, X: Any, name: str) -> Any:
-    """Cut a vector like X, if that is an array whose chunks are known."""
-    lazy = hasattr(vector, "rechunk")
-    if name == "X" or not hasattr(X, "rechunk") or isinstance(vector, list | tuple):
-        return vector
-    vector = vector if lazy else da.asarray(np.asarray(vector))
-    if math.isnan(vector.shape[0]) or math.isnan(X.shape[0]):
-        return vector
-    if vector.shape[0] != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows, {name} has {vector.shape[0]} entries")
-    return vector.rechunk({0: X.chunks[0]})
-
-
-def _blocks(collection: Any, name: str) -> list[Any]:
-    """The blocks of a collection, delayed or not."""
+def _blocks(collection: Any, X: Any, name: str) -> list[Any]:
+    """The blocks of a collection, delayed or not; a vector is cut like X, if that is an array."""
     if isinstance(collection, list | tuple):
         return list(collection)
+    if name != "X" and hasattr(X, "rechunk"):
+        lazy = hasattr(collection, "rechunk")
+        collection = collection if lazy else da.asarray(np.asarray(collection))
+        if not math.isnan(collection.shape[0] + X.shape[0]):
+            if collection.shape[0] != X.shape[0]:
+                raise ValueError(
+                    f"X has {X.shape[0]} rows, {name} has {collection.shape[0]} entries"
+                )
+            collection = collection.rechunk({0: X.chunks[0]})
     if not hasattr(collection, "to_delayed"):
         raise TypeError(
             f"{name} must be a Dask array or data frame, or a list of (delayed) blocks, got "
@@ -393,8 +378,6 @@ def _read(path: str, position: int, n_columns: int) -> tuple[Any, Any, Any]:
     from certsvm.files import BlockFile
 
     X, y, weights = BlockFile(path).block(position)
-    if X.shape[1] > n_columns:
-        raise ValueError(f"{path} has {X.shape[1]} columns, and had {n_columns} before")
     if X.shape[1] < n_columns:
         X = sp.csr_matrix(X)
         X.resize((X.shape[0], n_columns))
