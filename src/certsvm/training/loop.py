@@ -10,13 +10,13 @@ training is interrupted. Runs that need the products with all rows anyway comput
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import math
+import threading
 import time
 import warnings
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,9 +120,9 @@ def train(
         text = "The weights to start from are so large that J overflows; training starts from zero."
         warnings.warn(text, stacklevel=3)
         start = None
+    # What a checkpoint has to prove L by, if alpha is no function of w.
+    keeps = settings.keep_alpha or (checkpoint is not None and solver.saves_alpha(problem))
     with Team(settings.n_jobs) as team:
-        # What a checkpoint has to prove L by, if alpha is no function of w.
-        keeps = settings.keep_alpha or (checkpoint is not None and solver.saves_alpha(problem))
         resumed = saved is not None and start is not None
         options = Options(rng, settings.tol, start, keeps, team, resumed)
         trainer = Trainer(problem, solver, settings, options, began, f"{name}: " if name else "")
@@ -133,7 +133,7 @@ def train(
             # the head of a loop, and since 3.12 that jump is not part of a try around the loop.
             reason = trainer.make_passes(checkpoint)
         except PassCutError:
-            reason = ends.INTERRUPTED if trainer.stopped else ends.OUT_OF_TIME
+            reason = ends.INTERRUPTED if trainer.stop.is_set() else ends.OUT_OF_TIME
         except (KeyboardInterrupt, RunLostError) as error:
             if not trainer.passes:
                 raise
@@ -145,33 +145,13 @@ def train(
             # A second Ctrl-C loses the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
                 checkpoint.save(trainer.saved())
-    # J may be infinite, or larger than J(0), for all candidates.
-    trainer.best.offer_zero()
-    if reason in (ends.OUT_OF_PASSES, ends.OUT_OF_TIME) and trainer.best.certificate().met:
-        reason = ends.TARGET_MET
-    best, alpha = trainer.best, trainer.best.dual.alpha
-    assert best.w is not None
-    end = trainer.run.warm_start() or Start(best.w, alpha=alpha)
-    if keeps and not settings.keep_alpha:
-        alpha, end = None, replace(end, alpha=None)
-    result = Result(
-        best.w, best.certificate(), trainer.history, reason,
-        start=replace(end, w=best.w, epochs=trainer.history[-1].epochs),
-        solver=trainer.run.solver_name or solver.name,
-        alpha=alpha, response=best.dual.response, vector=best.dual.vector,
-    )  # fmt: skip
-    _log.info(
-        "%sC = %g, %s after %s of %s, %.3f s: %s", trainer.prefix, problem.C, reason,
-        shown_passes(result.passes), result.solver, trainer.seconds, result.certificate,
-    )  # fmt: skip
-    return result
+    return trainer.result(reason)
 
 
-@dataclass
 class Trainer:
     """A solver's run with its bounds and history.
 
-    Attributes
+    Parameters
     ----------
     problem, solver, settings, options
         What is trained, and how.
@@ -181,17 +161,15 @@ class Trainer:
         The beginning of lines of the log.
     """
 
-    problem: BaseProblem
-    solver: Solver
-    settings: Settings
-    options: Options
-    began: float
-    prefix: str
-
-    def __post_init__(self) -> None:
-        self.run, settings = self.solver.start(self.problem, self.options), self.settings
-        self.best = BestBounds(self.problem, settings.tol, keep_vector=settings.keep_vector)
-        self.history, self.resumed = History(), False
+    def __init__(
+        self, problem: BaseProblem, solver: Solver, settings: Settings, options: Options,
+        began: float, prefix: str,
+    ) -> None:  # fmt: skip
+        self.problem, self.solver, self.settings, self.options = problem, solver, settings, options
+        self.began, self.prefix = began, prefix
+        self.run = solver.start(problem, options)
+        self.best = BestBounds(problem, settings.tol, keep_vector=settings.keep_vector)
+        self.history, self.stop = History(), settings.stop or threading.Event()
         # The ratio of J to its estimate, and the pass after which J is computed in any case.
         self.correction, self.next_scheduled = 1.0, 1
 
@@ -205,38 +183,33 @@ class Trainer:
         """Time since training began, including the time before a checkpoint."""
         return time.perf_counter() - self.began
 
-    @property
-    def stopped(self) -> bool:
-        """Whether training is to end at once."""
-        return self.settings.stop is not None and self.settings.stop.is_set()
-
     def make_passes(self, checkpoint: Checkpoint | None) -> str:
         """Make passes until there is a reason to stop; return the reason."""
-        max_iter, max_time, duration = self.settings.max_iter, self.settings.max_time, 0.0
-        limit = math.inf if max_time is None else max_time
-        reason = ends.OUT_OF_PASSES if self.passes >= max_iter else ""
+        settings, run, duration = self.settings, self.run, 0.0
+        limit = math.inf if settings.max_time is None else settings.max_time
+        reason = ends.OUT_OF_PASSES if self.passes >= settings.max_iter else ""
         if self.passes and self.best.certificate().met:
             reason = ends.TARGET_MET
         while not reason:
             began = self.seconds
             # A pass that takes a little longer than the last is worth waiting for.
-            limits = pass_limits(limit - began + 0.1 * (1.0 + duration), self.settings.stop)
+            limits = pass_limits(limit - began + 0.1 * (1.0 + duration), self.stop)
             with limits if self.passes else contextlib.nullcontext():
-                epoch = self.run.epoch()
+                epoch = run.epoch()
             # The first pass may have compiled kernels, and tells nothing about the next.
             duration = self.seconds - began if self.passes else 0.0
             out_of_time = self.seconds + duration >= limit
-            last = out_of_time or epoch.finished or self.passes + 1 == max_iter
+            last = out_of_time or epoch.finished or self.passes + 1 == settings.max_iter
             self.end_pass(epoch, last=last)
             progress = Progress(self.history[-1], self._best_w)
-            answers = [callback(progress) for callback in self.settings.callbacks]
+            answers = [callback(progress) for callback in settings.callbacks]
             met = self.best.certificate().met
             reasons = (
                 (ends.TARGET_MET, met),
-                (self.run.why_finished, epoch.finished),
+                (run.why_finished, epoch.finished),
                 (ends.OUT_OF_TIME, out_of_time),
                 (ends.STOPPED, any(answers)),
-                (ends.INTERRUPTED, self.stopped),
+                (ends.INTERRUPTED, self.stop.is_set()),
                 (ends.OUT_OF_PASSES, last),
             )
             reason = next((text for text, applies in reasons if applies), "")
@@ -248,26 +221,20 @@ class Trainer:
 
     def end_pass(self, epoch: Epoch, *, last: bool) -> None:
         """Compute the bounds that a pass gives, and add it to the history."""
-        if epoch.dual_estimate is None or (last and self.run.computes_primal):
+        run, number, point, primal = self.run, self.passes + 1, self.run.primal(), math.nan
+        if epoch.dual_estimate is None or (last and run.computes_primal):
             self._compute_dual()
-        primal = math.nan
-        if self.run.computes_primal:
-            point = self.run.primal()
-            if point is not None:
-                self.best.offer_primal(*point)
-                primal = point[1].value
-            elif last:
-                primal = self.compute_primal()
-        elif last or self.passes + 1 >= self.next_scheduled or self._may_be_met(epoch):
+        if point is not None:
+            self.best.offer_primal(*point)
+            primal = point[1].value
+        elif last or (not run.computes_primal and self._needs_primal(epoch, number)):
             if epoch.dual_estimate is not None:
                 self._compute_dual()
             primal = self.compute_primal()
-            self.next_scheduled = max(self.passes + 2, math.ceil(_SPACING * (self.passes + 1)))
-            if epoch.primal_estimate:
-                correction = primal / epoch.primal_estimate
-                if 0.0 <= correction < math.inf:
-                    self.correction = correction
-        self._record(epoch, primal, self.passes + 1)
+            self.next_scheduled = max(number + 1, math.ceil(_SPACING * number))
+            if epoch.primal_estimate and 0.0 <= primal / epoch.primal_estimate < math.inf:
+                self.correction = primal / epoch.primal_estimate
+        self._record(epoch, primal, number)
 
     def compute_primal(self) -> float:
         """Compute J for the solver's candidates; return the least J."""
@@ -284,7 +251,10 @@ class Trainer:
         if (point := self.run.dual()) is not None:
             self.best.offer_dual(point)
 
-    def _may_be_met(self, epoch: Epoch) -> bool:
+    def _needs_primal(self, epoch: Epoch, number: int) -> bool:
+        """Whether J is due, or may meet the target by the estimates."""
+        if number >= self.next_scheduled:
+            return True
         dual = max(self.best.dual.bound.value, epoch.dual_estimate or 0.0)
         if epoch.primal_estimate is None or dual <= 0:
             return False
@@ -292,12 +262,11 @@ class Trainer:
         return guess / dual - 1.0 <= self.solver.f * self.best.target
 
     def _record(self, epoch: Epoch, primal: float, passes: int) -> None:
-        epochs, best = epoch.epochs, self.best.certificate()
-        if self.resumed:
-            # Not every solver counts on from its start.
-            epochs = max(epochs, self.history[-1].epochs + 1)
+        # After a resumption, not every solver counts on from its start.
+        epochs = max(epoch.epochs, self.history[-1].epochs + 1 if self.history else 0)
         values = {name: getattr(epoch, name) for name in _REPORTED}
         values = {name: value for name, value in values.items() if value is not None}
+        best = self.best.certificate()
         values |= {"dual": best.dual, "gap": best.gap, "relative_gap": best.relative_gap}
         self.history.append(Record(self.seconds, passes, epochs, primal=primal, **values))
         if _log.isEnabledFor(logging.DEBUG):
@@ -310,16 +279,14 @@ class Trainer:
 
     def saved(self) -> Saved:
         """Where training is."""
-        best, epochs = self.best, self.history[-1].epochs
-        if isinstance(best.dual.response, Response):
-            w, sigma = best.dual.response
-            start = Start(w, epochs, None, sigma / self.problem.C)
+        dual, epochs, w, smoothing = self.best.dual, self.history[-1].epochs, self._best_w(), None
+        if isinstance(dual.response, Response):
+            at, smoothing = dual.response.w, dual.response.sigma / self.problem.C
         else:
-            rest = (best.w, np.zeros(self.problem.dimension))
-            w = next(w for w in itertools.chain(self.run.candidates(), rest) if w is not None)
-            end = self.run.warm_start()
-            start = Start(w, epochs, best.dual.alpha, None if end is None else end.smoothing)
-        return Saved(start, w if best.w is None else best.w, self.passes, self.seconds)
+            at, end = next(self.run.candidates(), w), self.run.warm_start()
+            smoothing = None if end is None else end.smoothing
+        alpha = None if isinstance(dual.response, Response) else dual.alpha
+        return Saved(Start(at, epochs, alpha, smoothing), w, self.passes, self.seconds)
 
     @np.errstate(over="ignore", invalid="ignore")
     def resume(self, saved: Saved) -> None:
@@ -335,25 +302,49 @@ class Trainer:
             response = Response(start.w, start.smoothing * problem.C)
             self.best.offer_dual(point_of_response(problem, response, "checkpoint", options))
         self._record(Epoch(start.epochs), self.best.primal.value, saved.passes)
-        self.resumed = True
+
+    def result(self, reason: str) -> Result:
+        """The result, given the reason for which training ended."""
+        best, settings = self.best, self.settings
+        # J may be infinite, or larger than J(0), for all candidates.
+        best.offer_zero()
+        certificate, dual, alpha = best.certificate(), best.dual, best.dual.alpha
+        if reason in (ends.OUT_OF_PASSES, ends.OUT_OF_TIME) and certificate.met:
+            reason = ends.TARGET_MET
+        assert best.w is not None
+        end = self.run.warm_start() or Start(best.w, alpha=alpha)
+        if self.options.keep_alpha and not settings.keep_alpha:
+            alpha, end = None, replace(end, alpha=None)
+        result = Result(
+            best.w, certificate, self.history, reason,
+            start=replace(end, w=best.w, epochs=self.history[-1].epochs),
+            solver=self.run.solver_name or self.solver.name,
+            alpha=alpha, response=dual.response, vector=dual.vector,
+        )  # fmt: skip
+        _log.info(
+            "%sC = %g, %s after %s of %s, %.3f s: %s", self.prefix, self.problem.C, reason,
+            shown_passes(result.passes), result.solver, self.seconds, certificate,
+        )  # fmt: skip
+        return result
 
 
 def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
     """Raise unless the solver minimises this objective, on this kind of rows."""
 
-    def solves(other: type[Solver]) -> bool:
-        return other.solves(problem.loss, free_intercept=problem.free_intercept)
+    def fits(other: type[Solver]) -> bool:
+        able = other.solves(problem.loss, free_intercept=problem.free_intercept)
+        return able and isinstance(problem, other.problem_type)
 
-    if solves(type(solver)) and isinstance(problem, solver.problem_type):
+    if fits(type(solver)):
         return
     needs = f"{solver.problem_type.where}, not {problem.where}"
     if not isinstance(problem.loss, solver.losses):
         needs = f"the hinge loss, not loss={problem.loss.name!r}"
-    elif not solves(type(solver)):
+    elif problem.free_intercept and not solver.frees_intercept:
         needs = "penalize_intercept=True"
     solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
-    able = [n for n, s in solvers.items() if isinstance(problem, s.problem_type) and solves(s)]
-    instead = f". Use {', '.join(map(repr, able))}" if able else ""
+    names = [repr(name) for name, other in solvers.items() if fits(other)]
+    instead = f". Use {', '.join(names)}" if names else ""
     raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
 
 
