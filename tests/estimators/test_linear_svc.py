@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC as LiblinearSVC
 
 from certsvm import Certificate, LinearSVC
 from certsvm.fitting.sources import MemorySource
-from certsvm.training.settings import CheckpointError
+from certsvm.training.loop import CheckpointError
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,7 @@ from certsvm.files.embeddings import Embeddings
 from certsvm.files.tables import Table
 from certsvm.matrices import refuse_broken
 from certsvm.solvers import make_solver
-from certsvm.training.loop import train
-from certsvm.training.settings import Checkpoint
+from certsvm.training.loop import Checkpoint, train
 from tests.cli.running import noisy, write
 from tests.faults import mutations
 from tests.faults.proofs import false_verdicts

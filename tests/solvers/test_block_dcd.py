@@ -22,7 +22,8 @@ from certsvm.kernels.losses import LOSSES
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import StreamedProblem
 from certsvm.solvers import BlockDCD, Solver, Start
-from certsvm.training.settings import Checkpoint, Result
+from certsvm.training.loop import Checkpoint
+from certsvm.training.settings import Result
 from tests.cli.running import run
 from tests.problems import Case, cases, exact, exact_objective, optimum
 

@@ -19,16 +19,9 @@ from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.solvers import SOLVERS, SGDs, Solver, make_solver
 from certsvm.solvers import auto as auto_module
-from certsvm.training import settings
-from certsvm.training.settings import (
-    KIND,
-    OUT_OF_PASSES,
-    TARGET_MET,
-    Checkpoint,
-    CheckpointError,
-    Progress,
-    Settings,
-)
+from certsvm.training import loop
+from certsvm.training.loop import KIND, Checkpoint, CheckpointError
+from certsvm.training.settings import OUT_OF_PASSES, TARGET_MET, Progress, Settings
 
 
 @pytest.mark.parametrize(
@@ -62,7 +55,7 @@ class CrashError(Exception):
 @pytest.fixture(autouse=True)
 def after_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long writing takes; and Auto would solve the problem in one pass."""
-    monkeypatch.setattr(settings, "_SHARE", math.inf)
+    monkeypatch.setattr(loop, "_SHARE", math.inf)
     monkeypatch.setattr(auto_module, "is_small", lambda problem: False)
 
 

@@ -14,7 +14,7 @@ import operator
 import threading
 import time
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
@@ -101,22 +101,18 @@ class Cluster:
 
     def gathered(self, futures: Sequence[Future]) -> list[Any]:
         """The results of tasks that have begun; raises the error of one that has failed."""
-        keys = [future.key for future in futures]
-        unfinished, progressed = -1, time.monotonic()
+        states, progressed = "", time.monotonic()
         with self._connected():
             gathering = asyncio.run_coroutine_threadsafe(
                 self.client.gather(futures, asynchronous=True), self.client.loop.asyncio_loop
             )
             while wait([gathering], timeout=self.deadline / _QUERIES).not_done:
-                before = unfinished
-                unfinished = self._ask(self.client._run_on_scheduler, count_unfinished, keys)
-                if unfinished != before:
-                    # The number grows if a worker was lost, and its tasks begin again.
+                before, states = states, self._ask(self.client._run_on_scheduler, task_states)
+                if states != before:
                     progressed = time.monotonic()
                 elif time.monotonic() - progressed > self.deadline:
                     gathering.cancel()
-                    what = f"no task has finished for {self.deadline:g} s"
-                    raise self._lost(f"{what} ({unfinished} are waiting)")
+                    raise self._lost(f"no task has finished for {self.deadline:g} s ({states})")
             error = gathering.exception()
             if isinstance(error, KilledWorker):
                 raise self._lost(
@@ -176,16 +172,10 @@ class Cluster:
             raise self._lost(f"the scheduler does not answer: {error!r}") from error
 
 
-def count_unfinished(keys: Sequence[str], dask_scheduler: Any = None) -> int:
-    """Count the tasks without a result among these and their dependencies, on the scheduler."""
-    seen: set[Any] = set()
-    waiting = [dask_scheduler.tasks.get(key) for key in keys]
-    while waiting:
-        task = waiting.pop()
-        if task is not None and task.key not in seen and task.state != "memory":
-            seen.add(task.key)
-            waiting.extend(task.dependencies)
-    return len(seen)
+def task_states(dask_scheduler: Any = None) -> str:
+    """How many tasks are in each state, on the scheduler; any that ends changes that."""
+    states = Counter(task.state for task in dask_scheduler.tasks.values())
+    return ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
 
 
 def add_up(terms: Sequence[Any]) -> Any:

@@ -24,10 +24,6 @@ from certsvm.solvers import Solver
 from certsvm.training.settings import LOST, Result
 from certsvm.verification.optimum_intervals import unflippable
 
-# Parameters of the estimator in memory: for threads and devices of one machine, and for programs
-# that were written for scikit-learn's LinearSVC, which has no cluster.
-_NOT_HERE = ("n_jobs", "warm_start", "device", "penalty", "dual", "multi_class")
-
 
 class LinearSVC(LocalLinearSVC):
     """Linear SVM on a Dask cluster, with the same certificate as on one machine.
@@ -90,11 +86,7 @@ class LinearSVC(LocalLinearSVC):
     _doc_link_template = "https://certsvm.github.io/certsvm/api/certsvm.dask.{estimator_name}.html"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: constraint
-            for name, constraint in LocalLinearSVC._parameter_constraints.items()
-            if name not in _NOT_HERE
-        },
+        **LocalLinearSVC._parameter_constraints,
         "solver": [StrOptions({"auto", *SOLVERS}), Solver],
         "client": "no_validation",  # type: ignore[dict-item]
         "deadline": [Interval(Real, 0, None, closed="neither")],

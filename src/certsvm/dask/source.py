@@ -165,8 +165,6 @@ class ClusterSource(Source):
 
     def problem(self, i: int, objective: Objective) -> ClusterProblem:
         """The i-th problem."""
-        if self.cluster.lost is not None:
-            raise ClusterLostError(self.cluster.lost)
         return ClusterProblem(self, i, objective)
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:

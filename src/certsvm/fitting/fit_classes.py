@@ -29,12 +29,11 @@ from certsvm.problem.base import BaseProblem
 from certsvm.resources import require_memory_for
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.history import History, shown_passes, shown_record
-from certsvm.training.loop import train
+from certsvm.training.loop import Checkpoint, train
 from certsvm.training.settings import (
     INTERRUPTED,
     LOST,
     Callback,
-    Checkpoint,
     Observer,
     Progress,
     Result,

@@ -5,6 +5,11 @@ of J, compared with the dual bound, is within f times the target. The estimate i
 correction, the ratio of J to the estimate when J was last computed. J is also computed at
 geometrically spaced passes, which keep the correction up to date, and an answer at hand in case
 training is interrupted. Runs that need the products with all rows anyway compute J themselves.
+
+A checkpoint is where training is, written to a file at intervals, after a pass. Writing is atomic,
+so the file is complete whenever the process dies. A resumed run is a warm start: it begins at w and
+alpha from the file, and computes J and L there anew. So nothing in a file is believed, and a forged
+one costs time, not truth.
 """
 
 from __future__ import annotations
@@ -12,22 +17,21 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import tempfile
 import threading
 import time
 import warnings
-import weakref
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from certsvm.certificates.best import BestBounds
 from certsvm.certificates.dual import Response, dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.matrices import dense
 from certsvm.problem.base import BaseProblem, SummableProblem
-from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Rows, Vector
+from certsvm.problem.rows import Vector
 from certsvm.resources import PassCutError, Team, pass_limits, require_memory_for
 from certsvm.solvers import SOLVERS, Auto, make_solver
 from certsvm.solvers.base import Epoch, Options, RunLostError, Solver, Start
@@ -35,7 +39,7 @@ from certsvm.solvers.dual_coordinates import in_box
 from certsvm.solvers.smoothed_newton import point_of_response
 from certsvm.training import settings as ends
 from certsvm.training.history import History, Record, shown_passes, shown_record
-from certsvm.training.settings import Checkpoint, CheckpointError, Progress, Result, Saved, Settings
+from certsvm.training.settings import Progress, Result, Settings
 
 _DEFAULTS = Settings()
 _log = logging.getLogger("certsvm")
@@ -43,13 +47,127 @@ _log = logging.getLogger("certsvm")
 _SPACING = 1.5
 # What a record has of what a pass reports, NaN if the solver does not count or estimate it.
 _REPORTED = ("margin_errors", "updates", "free", "primal_estimate")
-# Training takes long after so many seconds. Columns differ much by this factor, in the first rows.
-_LONG, _MUCH, _FIRST_ROWS = 10.0, 1000.0, 100_000
-_LOOKED_AT: weakref.WeakSet[Rows] = weakref.WeakSet()
+
+KIND = "checkpoint"
+# Writing may take this fraction of the time.
+_SHARE = 0.05
+# What is stored besides arrays: passes, epochs, seconds and smoothing, each less than this.
+_LARGEST = np.array([2.0**31, 2.0**31, 2.0**62, 2.0**62])
 
 
-class ScaleWarning(UserWarning):
-    """Training takes long, and columns differ much in scale: the usual reason for it."""
+class CheckpointError(ValueError):
+    """A checkpoint that this run cannot resume from."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; training continues."""
+
+
+class Saved(NamedTuple):
+    """Where training was.
+
+    Attributes
+    ----------
+    start : Start
+        Where to go on. Its alpha is that of the largest L, if it was kept; if not, and there is a
+        smoothing, the ``Response`` of its w is.
+    best_w : ndarray of shape (dimension,)
+        The weight vector of the least J.
+    passes : int
+        The number of passes so far.
+    seconds : float
+        The time that they took.
+    """
+
+    start: Start
+    best_w: Vector
+    passes: int
+    seconds: float
+
+
+class Checkpoint:
+    """The checkpoint file of one run.
+
+    Parameters
+    ----------
+    path : path
+        The file. Its folder is created if necessary.
+    problem : str, default=""
+        What the run minimises, in words: a run on another problem is refused.
+    interval : float, default=10.0
+        Least number of seconds between two checkpoints; more if writing takes long.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from certsvm.problem.problems import Problem
+    >>> from certsvm.problem.rows import Rows
+    >>> path = Path(tempfile.mkdtemp()) / "run"
+    >>> problem, w = Problem(Rows(np.eye(2)), [1, -1]), np.ones(2)
+    >>> Checkpoint(path, "C = 1").save(Saved(Start(w, epochs=3), w, 3, 0.1))
+    >>> Checkpoint(path, "C = 1").load(problem).passes
+    3
+    >>> Checkpoint(path, "C = 2").load(problem)
+    Traceback (most recent call last):
+    ...
+    certsvm.training.loop.CheckpointError: .../run is of a run on 'C = 1', not 'C = 2'. ...
+    """
+
+    def __init__(self, path: str | Path, problem: str = "", *, interval: float = 10.0) -> None:
+        self.path, self._problem = Path(path), problem
+        self._interval = self._wait = interval
+        self._written = time.perf_counter()
+
+    def due(self) -> bool:
+        """Whether the interval has passed."""
+        return time.perf_counter() - self._written >= self._wait
+
+    def save(self, saved: Saved) -> None:
+        """Write where training is; a failure is a warning."""
+        from certsvm.files.container import write_container
+
+        began = time.perf_counter()
+        start = saved.start
+        numbers = [saved.passes, start.epochs, saved.seconds, start.smoothing or 0.0]
+        arrays = {"w": start.w, "best_w": saved.best_w, "numbers": np.array(numbers)}
+        if start.alpha is not None:
+            arrays["alpha"] = start.alpha
+        try:
+            write_container(self.path, KIND, {"problem": self._problem}, arrays)
+        except OSError as error:
+            warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
+        self._written = time.perf_counter()
+        self._wait = max(self._interval, (self._written - began) / _SHARE)
+
+    def load(self, problem: BaseProblem) -> Saved | None:
+        """Where training was, in a form that fits ``problem``; None if there is no checkpoint.
+
+        Raises an OSError if nothing can be written there.
+        """
+        from certsvm.files.container import read_container
+
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=self.path.parent).close()
+        if not self.path.exists():
+            return None
+        try:
+            file = read_container(self.path, KIND)
+            if (of := file.content["problem"]) != self._problem:
+                what = f"{self.path} is of a run on {of!r:.200}, not {self._problem!r}"
+                raise CheckpointError(f"{what}. Choose another folder, or remove it to begin anew.")
+            numbers = file.arrays["numbers"]
+            if numbers.shape != _LARGEST.shape or not ((numbers >= 0) & (numbers < _LARGEST)).all():
+                raise ValueError(f"its numbers are {numbers}")
+            passes, epochs, seconds, smoothing = numbers.tolist()
+            alpha = file.arrays.get("alpha")
+            start = Start(file.arrays["w"], int(epochs), alpha, smoothing or None)
+            best_w = Start(file.arrays["best_w"]).checked(problem).w
+            return Saved(start.checked(problem), best_w, int(passes), float(seconds))
+        except CheckpointError:
+            raise
+        except (ValueError, KeyError) as error:
+            what = f"{self.path} is not a valid checkpoint: {error}"
+            raise CheckpointError(f"{what.rstrip('.')}. Remove it to begin anew.") from None
 
 
 def train(
@@ -58,8 +176,6 @@ def train(
     checkpoint: Checkpoint | None = None, name: str = "", **changes: Any,
 ) -> Result:  # fmt: skip
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
-
-    If training takes long and columns differ much in scale, a ``ScaleWarning`` says so once.
 
     Parameters
     ----------
@@ -203,9 +319,8 @@ class Trainer:
             self.end_pass(epoch, last=last)
             progress = Progress(self.history[-1], self._best_w)
             answers = [callback(progress) for callback in settings.callbacks]
-            met = self.best.certificate().met
             reasons = (
-                (ends.TARGET_MET, met),
+                (ends.TARGET_MET, self.best.certificate().met),
                 (run.why_finished, epoch.finished),
                 (ends.OUT_OF_TIME, out_of_time),
                 (ends.STOPPED, any(answers)),
@@ -213,8 +328,6 @@ class Trainer:
                 (ends.OUT_OF_PASSES, last),
             )
             reason = next((text for text, applies in reasons if applies), "")
-            if not met and self.seconds >= _LONG and isinstance(self.problem, Problem):
-                _warn_of_scales(self.problem.rows)
             if not reason and checkpoint is not None and checkpoint.due():
                 checkpoint.save(self.saved())
         return reason
@@ -346,21 +459,3 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
     names = [repr(name) for name, other in solvers.items() if fits(other)]
     instead = f". Use {', '.join(names)}" if names else ""
     raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
-
-
-def _warn_of_scales(rows: Rows) -> None:
-    """Warn if the largest absolute values of columns differ much, once for the same rows."""
-    if rows in _LOOKED_AT:
-        return
-    _LOOKED_AT.add(rows)
-    largest = dense(abs(rows.matrix[:_FIRST_ROWS]).max(axis=0)).ravel().astype(np.float64)
-    largest = largest[largest > 0.0]
-    factor = float(largest.max() / largest.min()) if largest.size else 1.0
-    if factor >= _MUCH:
-        warnings.warn(
-            f"Training takes long, and columns differ in scale by a factor of {factor:.2g}. Scale "
-            "them, for example with StandardScaler or, if they are sparse, MaxAbsScaler of "
-            "sklearn.preprocessing.",
-            ScaleWarning,
-            stacklevel=4,
-        )
