@@ -22,7 +22,7 @@ from tests.dask.problems import SOLVERS, agrees, cut, data
 def test_dense_arrays(client: Client, solver: str, intercept: bool) -> None:
     X, y = data()
     clf = LinearSVC(0.1, solver=solver, fit_intercept=intercept, random_state=0, tol=1e-3)
-    clf.fit(da.from_array(X, chunks=(150, -1)), da.from_array(y, chunks=150))
+    clf.fit(da.from_array(X, chunks=(150, 7)), da.from_array(y, chunks=150))
     agrees(clf, X, y)
     assert clf.solver_ == solver
     assert clf.n_features_in_ == 12

@@ -281,7 +281,7 @@ class LinearSVC(LocalLinearSVC):
             return getattr(super(), method)(X)
         if hasattr(X, "columns"):
             _check_feature_names(self, X._meta, reset=False)
-        rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+        rows = (X.to_dask_array() if hasattr(X, "to_dask_array") else X).rechunk({1: -1})
         local = self._local()
         meta = _apply(np.empty((0, self.n_features_in_)), local, method)
         one = meta.ndim == 1

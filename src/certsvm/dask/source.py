@@ -140,12 +140,11 @@ class ClusterSource(Source):
             if objective.frees(self.intercept_scaling):
                 return SOLVERS["newton"]
             return ClusterAuto() if self.dimension <= _FEW_COLUMNS else Cocoa()
-        if isinstance(solver, Cocoa | SmoothedNewton | ClusterAuto):
-            return solver
-        if isinstance(solver, Solver) or solver not in SOLVERS:
+        chosen = solver if isinstance(solver, Solver) else SOLVERS.get(solver)
+        if not isinstance(chosen, Cocoa | SmoothedNewton | ClusterAuto):
             names = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"solver {solver!r} does not run on a cluster: use one of {names}")
-        return SOLVERS[solver]
+        return chosen
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
         """Several: while one waits for the end of its round, others go on."""
@@ -320,26 +319,21 @@ def _blocks(collection: Any, X: Any, name: str) -> list[Any]:
     if name != "X" and hasattr(X, "rechunk"):
         lazy = hasattr(collection, "rechunk")
         collection = collection if lazy else da.asarray(np.asarray(collection))
-        if not math.isnan(collection.shape[0] + X.shape[0]):
-            if collection.shape[0] != X.shape[0]:
-                raise ValueError(
-                    f"X has {X.shape[0]} rows, {name} has {collection.shape[0]} entries"
-                )
+        rows, entries = X.shape[0], collection.shape[0]
+        if not math.isnan(rows + entries):
+            if rows != entries:
+                raise ValueError(f"X has {rows} rows, {name} has {entries} entries")
             collection = collection.rechunk({0: X.chunks[0]})
     if not hasattr(collection, "to_delayed"):
         raise TypeError(
             f"{name} must be a Dask array or data frame, or a list of (delayed) blocks, got "
             f"{type(collection).__name__}. For data in memory use certsvm.LinearSVC."
         )
+    if hasattr(collection, "rechunk") and collection.ndim == 2:
+        # Rows are whole in a block. This moves none of them.
+        collection = collection.rechunk({1: -1})
     blocks = collection.to_delayed()
-    if getattr(blocks, "ndim", 1) == 2:
-        if blocks.shape[1] != 1:
-            raise ValueError(
-                f"{name} is cut into blocks of columns as well: rows must be whole. Use "
-                "rechunk({1: -1}), which does not move rows."
-            )
-        blocks = blocks[:, 0]
-    return list(blocks)
+    return list(getattr(blocks, "flat", blocks))
 
 
 def blocks_of_folder(folder: Path) -> tuple[list[Any], list[str] | None, dict[str, Any]]:

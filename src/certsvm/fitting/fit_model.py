@@ -141,7 +141,7 @@ def fit_stream(
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
-        Height of the constant column behind the intercept.
+        Height of the constant column behind the intercept; 0 means no intercept.
     penalize_intercept : bool, default=True
         Whether the regulariser contains the intercept.
     tol : float, default=0.01
@@ -171,11 +171,6 @@ def fit_stream(
     (True, ['yes'])
     """
     rho = as_float(intercept_scaling, "intercept_scaling") if fit_intercept else 0.0
-    if fit_intercept and not rho > 0:
-        raise ValueError(
-            f"intercept_scaling must be > 0, got {intercept_scaling!r}; without an intercept it is "
-            "fit_intercept=False"
-        )
     # Before the data are read for the first time.
     objective = Objective(C, loss_named(loss), penalize_intercept)
     checked = Settings(objective, tol, **settings)
