@@ -176,10 +176,11 @@ def test_a_resumed_run_draws_other_rows(tmp_path: Path) -> None:
 
 def test_another_problem_is_refused(tmp_path: Path) -> None:
     problem, path = problem_in_memory(), tmp_path / "run"
-    train(problem, SGDs(), max_iter=2, seed=0, checkpoint=Checkpoint(path, "C = 1"))
+    train(problem, SGDs(), max_iter=2, seed=0, checkpoint=Checkpoint(path))
     before = path.read_bytes()
-    with pytest.raises(CheckpointError, match="of a run on 'C = 1', not 'C = 2'"):
-        train(problem, SGDs(), checkpoint=Checkpoint(path, "C = 2"))
+    other = Problem(problem.rows, problem.labels, C=3.0)
+    with pytest.raises(CheckpointError, match=r"of a run on .* C = 2.0, .* not .* C = 3.0"):
+        train(other, SGDs(), checkpoint=Checkpoint(path))
     assert path.read_bytes() == before
 
 

@@ -27,7 +27,7 @@ from certsvm.estimators.classifier import LinearClassifier, are_tensors, on_host
 from certsvm.estimators.sklearn_callbacks import CallbackSupportMixin, FitTasks
 from certsvm.files.model import listing
 from certsvm.files.scores import binary_problems, positive_classes
-from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
+from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.matrices import dense, exact_labels, refuse_changed_labels, refuse_masked
@@ -38,6 +38,7 @@ from certsvm.resources import require_memory_for
 from certsvm.scalars import as_float
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
+from certsvm.training.loop import PrintedProgress
 from certsvm.training.settings import INTERRUPTED, Result, Settings
 
 

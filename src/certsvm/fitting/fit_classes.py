@@ -9,16 +9,11 @@ weights and prove nothing. If no problem has completed a pass, the interrupt is 
 
 from __future__ import annotations
 
-import contextlib
-import math
-import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,59 +23,9 @@ from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
 from certsvm.resources import require_memory_for
 from certsvm.solvers.base import RunLostError, Solver, Start
-from certsvm.training.history import History, shown_passes, shown_record
+from certsvm.training.history import History
 from certsvm.training.loop import Checkpoint, train
-from certsvm.training.settings import (
-    INTERRUPTED,
-    LOST,
-    Callback,
-    Observer,
-    Progress,
-    Result,
-    Settings,
-)
-
-
-class PrintedProgress(Observer):
-    """Prints a line now and then to standard error, and what came of each problem at its end.
-
-    Parameters
-    ----------
-    n_problems : int
-        How many there are.
-    interval : float, default=1.0
-        Seconds between lines of a problem; zero prints one for each pass.
-    """
-
-    def __init__(self, n_problems: int, interval: float = 1.0) -> None:
-        self._n_problems, self._interval, self._n_proved = n_problems, interval, 0
-
-    def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
-        """A callback that prints."""
-        last = -math.inf
-
-        def after_pass(progress: Progress) -> None:
-            nonlocal last
-            if time.perf_counter() - last >= self._interval:
-                last = time.perf_counter()
-                _print(f"class {tidy(label)}: {shown_record(progress.record)}")
-
-        return [after_pass]
-
-    def end(self, i: int, label: Any, result: Result) -> None:
-        """Print the certificate, and of several classes how many targets are proved so far."""
-        self._n_proved += result.certificate.met
-        so_far = f"; {self._n_proved} of {self._n_problems} classes proved"
-        line = f"class {tidy(label)}: {shown_passes(result.passes)}, {result.certificate}"
-        _print(line + so_far * (self._n_problems > 1))
-
-
-def _print(line: str) -> None:
-    # Training does not end because nobody reads about it any more.
-    with contextlib.suppress(OSError, ValueError):
-        # With its end, since threads write at the same time.
-        print(f"{line}\n", file=sys.stderr, end="", flush=True)
-
+from certsvm.training.settings import INTERRUPTED, LOST, Result, Settings
 
 Finish = Callable[[int, BaseProblem, Result], Result]
 """Called with a trained problem and its result; returns the result to report."""
@@ -116,7 +61,7 @@ def fit_classes(
     [True]
     """
     solver = source.solver(settings.solver, settings.objective)
-    labels = source.labels
+    labels, folder = source.labels, settings.checkpoint
     seeds = np.random.SeedSequence(settings.seed).spawn(len(labels))
     workers = source.at_once(solver, settings.n_jobs)
     source.starts = start
@@ -136,7 +81,9 @@ def fit_classes(
                 result = train(
                     problem, solver, each, seed=seeds[i],
                     start=None if start is None else start[i],
-                    checkpoint=_checkpoint(source, settings, i),
+                    checkpoint=None if folder is None else Checkpoint(
+                        Path(folder) / f"class-{i}.checkpoint", interval=settings.checkpoint_every
+                    ),
                     callbacks=[*settings.callbacks, *callbacks],
                     name=f"class {tidy(labels[i])}" if len(labels) > 1 else "",
                 )  # fmt: skip
@@ -204,16 +151,3 @@ def _untrained(source: Source, settings: Settings, solver: Solver, i: int) -> Re
     )  # fmt: skip
     w = np.zeros(source.dimension)
     return Result(w, certificate, History(), INTERRUPTED, Start(w, 0), solver.name)
-
-
-def _checkpoint(source: Source, settings: Settings, i: int) -> Checkpoint | None:
-    if settings.checkpoint is None:
-        return None
-    objective = settings.objective
-    problem = (
-        f"{source.n_rows} rows, {source.n_columns} columns, {source.classes.size} classes, "
-        f"C = {objective.C}, loss = {objective.loss.name}, penalize_intercept = "
-        f"{objective.penalize_intercept}, intercept_scaling = {source.intercept_scaling}"
-    )
-    path = Path(settings.checkpoint) / f"class-{i}.checkpoint"
-    return Checkpoint(path, problem, interval=settings.checkpoint_every)

@@ -17,10 +17,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import sys
 import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certsvm.certificates.best import BestBounds
+from certsvm.certificates.certificate import tidy
 from certsvm.certificates.dual import Response, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.problem.base import BaseProblem, SummableProblem
@@ -39,7 +42,7 @@ from certsvm.solvers.dual_coordinates import in_box
 from certsvm.solvers.smoothed_newton import point_of_response
 from certsvm.training import settings as ends
 from certsvm.training.history import History, Record, shown_passes, shown_record
-from certsvm.training.settings import Progress, Result, Settings
+from certsvm.training.settings import Callback, Observer, Progress, Result, Settings
 
 _DEFAULTS = Settings()
 _log = logging.getLogger("certsvm")
@@ -92,8 +95,6 @@ class Checkpoint:
     ----------
     path : path
         The file. Its folder is created if necessary.
-    problem : str, default=""
-        What the run minimises, in words: a run on another problem is refused.
     interval : float, default=10.0
         Least number of seconds between two checkpoints; more if writing takes long.
 
@@ -104,17 +105,17 @@ class Checkpoint:
     >>> from certsvm.problem.rows import Rows
     >>> path = Path(tempfile.mkdtemp()) / "run"
     >>> problem, w = Problem(Rows(np.eye(2)), [1, -1]), np.ones(2)
-    >>> Checkpoint(path, "C = 1").save(Saved(Start(w, epochs=3), w, 3, 0.1))
-    >>> Checkpoint(path, "C = 1").load(problem).passes
+    >>> Checkpoint(path).save(problem, Saved(Start(w, epochs=3), w, 3, 0.1))
+    >>> Checkpoint(path).load(problem).passes
     3
-    >>> Checkpoint(path, "C = 2").load(problem)
+    >>> Checkpoint(path).load(Problem(Rows(np.eye(2)), [1, -1], C=2.0))
     Traceback (most recent call last):
     ...
-    certsvm.training.loop.CheckpointError: .../run is of a run on 'C = 1', not 'C = 2'. ...
+    certsvm.training.loop.CheckpointError: .../run is of a run on '2 rows, ... C = 1.0, ...
     """
 
-    def __init__(self, path: str | Path, problem: str = "", *, interval: float = 10.0) -> None:
-        self.path, self._problem = Path(path), problem
+    def __init__(self, path: str | Path, *, interval: float = 10.0) -> None:
+        self.path = Path(path)
         self._interval = self._wait = interval
         self._written = time.perf_counter()
 
@@ -122,7 +123,7 @@ class Checkpoint:
         """Whether the interval has passed."""
         return time.perf_counter() - self._written >= self._wait
 
-    def save(self, saved: Saved) -> None:
+    def save(self, problem: BaseProblem, saved: Saved) -> None:
         """Write where training is; a failure is a warning."""
         from certsvm.files.container import write_container
 
@@ -133,7 +134,7 @@ class Checkpoint:
         if start.alpha is not None:
             arrays["alpha"] = start.alpha
         try:
-            write_container(self.path, KIND, {"problem": self._problem}, arrays)
+            write_container(self.path, KIND, {"problem": _in_words(problem)}, arrays)
         except OSError as error:
             warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
         self._written = time.perf_counter()
@@ -152,8 +153,8 @@ class Checkpoint:
             return None
         try:
             file = read_container(self.path, KIND)
-            if (of := file.content["problem"]) != self._problem:
-                what = f"{self.path} is of a run on {of!r:.200}, not {self._problem!r}"
+            if (of := file.content["problem"]) != (this := _in_words(problem)):
+                what = f"{self.path} is of a run on {of!r:.200}, not {this!r}"
                 raise CheckpointError(f"{what}. Choose another folder, or remove it to begin anew.")
             numbers = file.arrays["numbers"]
             if numbers.shape != _LARGEST.shape or not ((numbers >= 0) & (numbers < _LARGEST)).all():
@@ -168,6 +169,15 @@ class Checkpoint:
         except (ValueError, KeyError) as error:
             what = f"{self.path} is not a valid checkpoint: {error}"
             raise CheckpointError(f"{what.rstrip('.')}. Remove it to begin anew.") from None
+
+
+def _in_words(problem: BaseProblem) -> str:
+    """What a run minimises: one on another problem does not go on."""
+    return (
+        f"{problem.n_rows} rows, {problem.dimension} weights, C = {problem.C}, loss = "
+        f"{problem.loss.name}, penalize_intercept = {not problem.free_intercept}, "
+        f"intercept_scaling = {problem.intercept_scaling}"
+    )
 
 
 def train(
@@ -260,7 +270,7 @@ def train(
         if checkpoint is not None:
             # A second Ctrl-C loses the checkpoint, not the result.
             with contextlib.suppress(KeyboardInterrupt):
-                checkpoint.save(trainer.saved())
+                checkpoint.save(problem, trainer.saved())
     return trainer.result(reason)
 
 
@@ -329,7 +339,7 @@ class Trainer:
             )
             reason = next((text for text, applies in reasons if applies), "")
             if not reason and checkpoint is not None and checkpoint.due():
-                checkpoint.save(self.saved())
+                checkpoint.save(self.problem, self.saved())
         return reason
 
     def end_pass(self, epoch: Epoch, *, last: bool) -> None:
@@ -459,3 +469,44 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
     names = [repr(name) for name, other in solvers.items() if fits(other)]
     instead = f". Use {', '.join(names)}" if names else ""
     raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
+
+
+class PrintedProgress(Observer):
+    """Prints a line now and then to standard error, and what came of each problem at its end.
+
+    Parameters
+    ----------
+    n_problems : int
+        How many there are.
+    interval : float, default=1.0
+        Seconds between lines of a problem; zero prints one for each pass.
+    """
+
+    def __init__(self, n_problems: int, interval: float = 1.0) -> None:
+        self._n_problems, self._interval, self._n_proved = n_problems, interval, 0
+
+    def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
+        """A callback that prints."""
+        last = -math.inf
+
+        def after_pass(progress: Progress) -> None:
+            nonlocal last
+            if time.perf_counter() - last >= self._interval:
+                last = time.perf_counter()
+                _print(f"class {tidy(label)}: {shown_record(progress.record)}")
+
+        return [after_pass]
+
+    def end(self, i: int, label: Any, result: Result) -> None:
+        """Print the certificate, and of several classes how many targets are proved so far."""
+        self._n_proved += result.certificate.met
+        so_far = f"; {self._n_proved} of {self._n_problems} classes proved"
+        line = f"class {tidy(label)}: {shown_passes(result.passes)}, {result.certificate}"
+        _print(line + so_far * (self._n_problems > 1))
+
+
+def _print(line: str) -> None:
+    # Training does not end because nobody reads about it any more.
+    with contextlib.suppress(OSError, ValueError):
+        # With its end, since threads write at the same time.
+        print(f"{line}\n", file=sys.stderr, end="", flush=True)
