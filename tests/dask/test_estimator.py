@@ -120,26 +120,6 @@ def test_checkpoints(client: Client, tmp_path: Path, solver: str, passes: int) -
     assert clf.history_[0].primal <= stopped.certificate_.primal * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_intervals_are_lazy(client: Client, classes: int) -> None:
-    X, y = data(classes=classes)
-    clf = LinearSVC(0.1, tol=1e-5, random_state=0).fit(cut(X, 300), cut(y, 300))
-    x = da.from_array(X, chunks=(200, -1))
-    expected = clf.decision_interval(X)
-    for end, known in zip(clf.decision_interval(x), expected, strict=True):
-        assert end.shape == known.shape
-        np.testing.assert_allclose(end.compute(), known)
-    share = clf.stability(x)
-    assert not isinstance(share, float)
-    assert float(share.compute()) == pytest.approx(clf.stability(X))
-    weights = np.random.default_rng(0).random(600)
-    share = clf.stability(x, da.from_array(weights, chunks=200))
-    assert float(share.compute()) == pytest.approx(clf.stability(X, weights))
-    some = x[x[:, 0] > 1e9]
-    assert clf.decision_interval(some)[0].compute().shape[0] == 0
-    assert clf.support_status(X, y).shape == expected[0].shape
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_C_in_a_range(client: Client, solver: str) -> None:
     X, y = data(classes=3)

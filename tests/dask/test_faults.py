@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 import certsvm
 from certsvm.dask import ClusterLostError, LinearSVC
-from certsvm.dask.problem import ClusterProblem
+from certsvm.dask.cluster import ClusterProblem
 from certsvm.estimators.sklearn_callbacks import FitTasks
 from certsvm.files.streams import DataChangedError
 from certsvm.solvers.smoothed_newton import SmoothedNewton

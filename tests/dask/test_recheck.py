@@ -16,8 +16,7 @@ import certsvm
 from certsvm import Certificate, Problem, train
 from certsvm.certificates.dual import Response
 from certsvm.dask import CertificateRefutedWarning, Cocoa, LinearSVC
-from certsvm.dask.cluster import Cluster
-from certsvm.dask.problem import interval_sums, recheck
+from certsvm.dask.cluster import Cluster, interval_sums, recheck
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
 from certsvm.problem.rows import Part, Rows
 from certsvm.resources import ALONE

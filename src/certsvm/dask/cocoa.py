@@ -51,8 +51,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound, sum_of_part
 from certsvm.certificates.primal import losses_at
 from certsvm.certificates.rounding import Bound, length
-from certsvm.dask.cluster import add_up
-from certsvm.dask.problem import ClusterProblem, joined
+from certsvm.dask.cluster import ClusterProblem, add_up, joined
 from certsvm.kernels.losses import LOSS_TYPES, Loss, box_end
 from certsvm.problem.rows import Part, Vector
 from certsvm.resources import ALONE

@@ -22,7 +22,6 @@ from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
 from certsvm.fitting.sources import Source
 from certsvm.solvers import Solver
 from certsvm.training.settings import LOST, Result
-from certsvm.verification.optimum_intervals import unflippable
 
 
 class LinearSVC(LocalLinearSVC):
@@ -200,47 +199,6 @@ class LinearSVC(LocalLinearSVC):
         """
         return self._lazily(X, "predict")
 
-    def decision_interval(self, X: Any) -> Any:
-        """Intervals of the exact optimum's decision values, lazy for a Dask collection.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        low, high : array of shape (n_samples,) or (n_samples, n_classes)
-            Dask arrays if X is a Dask collection.
-        """
-        ends = self._lazily(X, "decision_interval")
-        if not hasattr(X, "dask"):
-            return ends
-        half = ends.shape[1] // 2
-        return (ends[:, 0], ends[:, 1]) if half == 1 else (ends[:, :half], ends[:, half:])
-
-    def stability(self, X: Any, sample_weight: Any = None) -> Any:
-        """The share of predictions that more training could not flip, lazy for a collection.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            The rows.
-        sample_weight : array-like or Dask array of shape (n_samples,), default=None
-            Weights of the rows in the share.
-
-        Returns
-        -------
-        share : float or Dask scalar
-            From 0 to 1.
-        """
-        if not hasattr(X, "dask"):
-            return super().stability(X, sample_weight)
-        sure = self._lazily(X, "stability")
-        if sample_weight is None:
-            return sure.mean()
-        return (sure * sample_weight).sum() / sample_weight.sum()
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows that are predicted rightly, by weight.
 
@@ -305,11 +263,7 @@ def _weights_rightly(local: LocalLinearSVC, block: tuple[Any, Any, Any]) -> tupl
 
 
 def _apply(block: Any, local: LocalLinearSVC, method: str) -> Any:
-    """What a method answers to a block; of intervals the ends side by side, or which are sure."""
+    """What a method answers to a block."""
     if block.shape[0] == 0:
         return _apply(np.zeros((1, local.n_features_in_)), local, method)[:0]
-    if method == "stability":
-        return unflippable(*local.decision_interval(block))
-    if method == "decision_interval":
-        return np.column_stack(local.decision_interval(block))
     return getattr(local, method)(block)

@@ -17,7 +17,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import delayed
@@ -26,9 +25,8 @@ from distributed import Future
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from certsvm.dask.cluster import Cluster, ClusterLostError
+from certsvm.dask.cluster import Cluster, ClusterLostError, ClusterProblem, recheck
 from certsvm.dask.cocoa import ClusterAuto, Cocoa
-from certsvm.dask.problem import ClusterProblem, recheck
 from certsvm.files.streams import DataChangedError, block_digest, checked_block
 from certsvm.fitting.sources import ClassWeight, Source, classes_of
 from certsvm.matrices import checked_matrix, exact_labels
@@ -270,8 +268,7 @@ def _size_of_block(block: LoadedBlock) -> int:
 def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
     """Blocks ``(X, y, weights)`` of the same rows, perhaps delayed.
 
-    Labels and weights may be the names of columns if X is a data frame, and vectors in memory if it
-    is an array.
+    Labels and weights may be the names of columns if X is a data frame.
 
     Raises
     ------
@@ -291,7 +288,7 @@ def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
     given = {name: value for name, value in given.items() if value is not None}
     frames = all(hasattr(value, "to_dask_array") for value in given.values())
     if not frames:
-        given = {name: _blocks(value, X, name) for name, value in given.items()}
+        given = {name: _blocks(value, name) for name, value in given.items()}
     counts = {name: v.npartitions if frames else len(v) for name, v in given.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(
@@ -312,22 +309,15 @@ def _triple(X: Any, y: Any, weights: Any = None) -> tuple[Any, Any, Any]:
     return X, y, weights
 
 
-def _blocks(collection: Any, X: Any, name: str) -> list[Any]:
-    """The blocks of a collection, delayed or not; a vector is cut like X, if that is an array."""
+def _blocks(collection: Any, name: str) -> list[Any]:
+    """The blocks of a collection, delayed or not."""
     if isinstance(collection, list | tuple):
         return list(collection)
-    if name != "X" and hasattr(X, "rechunk"):
-        lazy = hasattr(collection, "rechunk")
-        collection = collection if lazy else da.asarray(np.asarray(collection))
-        rows, entries = X.shape[0], collection.shape[0]
-        if not math.isnan(rows + entries):
-            if rows != entries:
-                raise ValueError(f"X has {rows} rows, {name} has {entries} entries")
-            collection = collection.rechunk({0: X.chunks[0]})
     if not hasattr(collection, "to_delayed"):
         raise TypeError(
             f"{name} must be a Dask array or data frame, or a list of (delayed) blocks, got "
-            f"{type(collection).__name__}. For data in memory use certsvm.LinearSVC."
+            f"{type(collection).__name__}: da.from_array(..., chunks=X.chunks[0]) makes one. For "
+            "data in memory use certsvm.LinearSVC."
         )
     if hasattr(collection, "rechunk") and collection.ndim == 2:
         # Rows are whole in a block. This moves none of them.
@@ -343,25 +333,22 @@ def blocks_of_folder(folder: Path) -> tuple[list[Any], list[str] | None, dict[st
     """
     from certsvm.files import BlockFile
 
-    files = [folder] if folder.is_file() else sorted(folder.glob("*.arrow"))
-    opened = [BlockFile(path) for path in files if not path.name.startswith(".")]
+    files = [folder] if folder.is_file() else sorted(folder.glob("[!.]*.arrow"))
+    opened = [BlockFile(path) for path in files]
     if not opened:
         raise ValueError(f"{folder}: no block files (*.arrow) there; certsvm convert makes them")
-    n_columns = max(file.summary.n_columns for file in opened)
-    names, origin = opened[0].feature_names, opened[0].origin
-    for file in opened[1:]:
+    first, n_columns = opened[0], max(file.summary.n_columns for file in opened)
+    names, origin = first.feature_names, first.origin
+    for file in opened:
         # The origin says, among others, whether the indices of text count from zero or from one.
         if (file.feature_names, file.origin) != (names, origin):
             raise ValueError(
-                f"{file.path} has other columns than {opened[0].path}: {file.feature_names} "
+                f"{file.path} has other columns than {first.path}: {file.feature_names} "
                 f"({file.origin}), not {names} ({origin})"
             )
     read = delayed(_read, pure=False)
-    blocks = [
-        read(str(file.path.absolute()), i, n_columns)
-        for file in opened
-        for i in range(file.n_blocks)
-    ]
+    places = [(str(f.path.absolute()), i) for f in opened for i in range(f.n_blocks)]
+    blocks = [read(*place, n_columns) for place in places]
     return blocks, None if names is None else list(names), origin
 
 

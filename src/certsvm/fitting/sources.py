@@ -121,9 +121,8 @@ class Source(ABC):
         present = self.classes[weighed > 0]
         if present.size < 2:
             which = f"only one class, {tidy(present[0])}" if present.size else "no class at all"
-            where = " among the rows of positive weight" if present.size < len(weighed) else ""
-            needed = "A classifier needs rows of at least 2 classes, but the data contains"
-            raise ValueError(f"{needed} {which}{where}.")
+            needed = "A classifier needs rows of positive weight of at least 2 classes"
+            raise ValueError(f"{needed}, but the data contains {which}.")
 
     @property
     def dimension(self) -> int:

@@ -458,17 +458,16 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
         able = other.solves(problem.loss, free_intercept=problem.free_intercept)
         return able and isinstance(problem, other.problem_type)
 
-    if fits(type(solver)):
-        return
-    needs = f"{solver.problem_type.where}, not {problem.where}"
-    if not isinstance(problem.loss, solver.losses):
-        needs = f"the hinge loss, not loss={problem.loss.name!r}"
-    elif problem.free_intercept and not solver.frees_intercept:
-        needs = "penalize_intercept=True"
-    solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
-    names = [repr(name) for name, other in solvers.items() if fits(other)]
-    instead = f". Use {', '.join(names)}" if names else ""
-    raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
+    if not fits(type(solver)):
+        needs = f"{solver.problem_type.where}, not {problem.where}"
+        if not isinstance(problem.loss, solver.losses):
+            needs = f"the hinge loss, not loss={problem.loss.name!r}"
+        elif problem.free_intercept and not solver.frees_intercept:
+            needs = "penalize_intercept=True"
+        solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
+        names = ", ".join(repr(name) for name, other in solvers.items() if fits(other))
+        instead = f". Use {names}" if names else ""
+        raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
 
 
 class PrintedProgress(Observer):
