@@ -38,7 +38,6 @@ from certsvm.resources import require_memory_for
 from certsvm.scalars import as_float
 from certsvm.solvers import Solver, Start
 from certsvm.training.history import Histories, History, shown_passes
-from certsvm.training.loop import PrintedProgress
 from certsvm.training.settings import INTERRUPTED, Result, Settings
 
 
@@ -333,7 +332,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
     def _fit_source(self, source: Source, solver: Solver, given: dict[str, Any]) -> list[Result]:
         """Train on a source, and set the fitted attributes."""
         settings, tasks = self._settings(source, solver), FitTasks(self, source, given)
-        settings = replace(settings, observers=[tasks, *settings.observers])
+        settings = replace(settings, observers=[tasks])
         results = fit_classes(source, settings, start=self._starts(source))
         self._set_fitted(source, results)
         tasks.end_fit()
@@ -355,7 +354,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             )
         if self.checkpoint is not None and self.warm_start:
             raise ValueError("checkpoint is not for warm starts: both say where to begin")
-        seed, interval = self.random_state, 1.0 if self.verbose == 1 else 0.0
+        seed, interval = self.random_state, {0: None, 1: 1.0}.get(self.verbose, 0.0)
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return Settings(
@@ -363,7 +362,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifier):
             max_time=self.max_time, seed=seed, n_jobs=effective_n_jobs(self.n_jobs),
             checkpoint=self.checkpoint,
             keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),
-            observers=[PrintedProgress(len(source.labels), interval)] if self.verbose else [],
+            print_every=interval,
         )  # fmt: skip
 
     @available_if(_learns_online)

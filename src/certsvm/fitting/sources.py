@@ -24,9 +24,10 @@ from certsvm.matrices import exact_labels
 from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective, SummableProblem
 from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.problem.rows import Rows, Vector, dimension_of
-from certsvm.resources import ALONE, Team, available_memory
+from certsvm.resources import ALONE, Team
 from certsvm.scalars import plain
 from certsvm.solvers import Solver, Start, make_solver
+from certsvm.solvers.block_dcd import cache_room
 from certsvm.training.settings import Result
 
 if TYPE_CHECKING:
@@ -307,20 +308,14 @@ class StreamSource(Source):
         numbers = solver.n_vectors * self.dimension + 5 * self.n_rows
         if solver.problem_type is SummableProblem and self.dimension <= _NEWTON_COLUMNS:
             numbers += 3 * self.dimension**2
-        return max(1, min(len(self.positive), self.room // (16 * numbers)))
+        return max(1, min(len(self.positive), cache_room(self.stream) // (16 * numbers)))
 
     def in_threads(self, fit: Fit, at_once: int, n_jobs: int) -> Fit:
         """All make their passes together."""
         from certsvm.files.streams import SharedPasses
 
-        n, room = len(self.positive), self.room // at_once
+        n, room = len(self.positive), cache_room(self.stream) // at_once
         return SharedPasses(self.stream, n, at_once, n_jobs, room).member(fit)
-
-    @property
-    def room(self) -> int:
-        """Memory for what solvers keep of the rows, in bytes."""
-        room = self.stream.cache_bytes
-        return available_memory() // 2 if room is None else room
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

@@ -22,7 +22,6 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certsvm.certificates.best import BestBounds
-from certsvm.certificates.certificate import tidy
 from certsvm.certificates.dual import Response, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.problem.base import BaseProblem, SummableProblem
@@ -42,7 +40,7 @@ from certsvm.solvers.dual_coordinates import in_box
 from certsvm.solvers.smoothed_newton import point_of_response
 from certsvm.training import settings as ends
 from certsvm.training.history import History, Record, shown_passes, shown_record
-from certsvm.training.settings import Callback, Observer, Progress, Result, Settings
+from certsvm.training.settings import Progress, Result, Settings
 
 _DEFAULTS = Settings()
 _log = logging.getLogger("certsvm")
@@ -204,7 +202,7 @@ def train(
         File to keep the state of training in; if it exists, training goes on from there. J and L
         are then computed anew, and ``start`` is ignored.
     name : str, default=""
-        What is trained, at the beginning of lines of the log.
+        What is trained, at the beginning of lines of the log and of progress.
     **changes
         Other values of attributes of ``settings``, such as ``tol=1e-6``.
 
@@ -284,7 +282,7 @@ class Trainer:
     began : float
         The ``time.perf_counter`` at which training began.
     prefix : str
-        The beginning of lines of the log.
+        The beginning of lines of the log, and of those that are printed.
     """
 
     def __init__(
@@ -297,7 +295,7 @@ class Trainer:
         self.best = BestBounds(problem, settings.tol, keep_vector=settings.keep_vector)
         self.history, self.stop = History(), settings.stop or threading.Event()
         # The ratio of J to its estimate, and the pass after which J is computed in any case.
-        self.correction, self.next_scheduled = 1.0, 1
+        self.correction, self.next_scheduled, self.printed = 1.0, 1, -math.inf
 
     @property
     def passes(self) -> int:
@@ -387,11 +385,14 @@ class Trainer:
     def _record(self, epoch: Epoch, primal: float, passes: int) -> None:
         # After a resumption, not every solver counts on from its start.
         epochs = max(epoch.epochs, self.history[-1].epochs + 1 if self.history else 0)
-        values = {name: getattr(epoch, name) for name in _REPORTED}
-        values = {name: value for name, value in values.items() if value is not None}
+        values = {k: v for k, v in vars(epoch).items() if k in _REPORTED and v is not None}
         best = self.best.certificate()
         values |= {"dual": best.dual, "gap": best.gap, "relative_gap": best.relative_gap}
         self.history.append(Record(self.seconds, passes, epochs, primal=primal, **values))
+        every = self.settings.print_every
+        if every is not None and time.perf_counter() - self.printed >= every:
+            self.printed = time.perf_counter()
+            _print(f"{self.prefix}{shown_record(self.history[-1])}")
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("%s%s", self.prefix, shown_record(self.history[-1]))
 
@@ -444,6 +445,8 @@ class Trainer:
             solver=self.run.solver_name or self.solver.name,
             alpha=alpha, response=dual.response, vector=dual.vector,
         )  # fmt: skip
+        if settings.print_every is not None:
+            _print(f"{self.prefix}{shown_passes(result.passes)}, {certificate}")
         _log.info(
             "%sC = %g, %s after %s of %s, %.3f s: %s", self.prefix, self.problem.C, reason,
             shown_passes(result.passes), result.solver, self.seconds, certificate,
@@ -468,40 +471,6 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
         names = ", ".join(repr(name) for name, other in solvers.items() if fits(other))
         instead = f". Use {names}" if names else ""
         raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
-
-
-class PrintedProgress(Observer):
-    """Prints a line now and then to standard error, and what came of each problem at its end.
-
-    Parameters
-    ----------
-    n_problems : int
-        How many there are.
-    interval : float, default=1.0
-        Seconds between lines of a problem; zero prints one for each pass.
-    """
-
-    def __init__(self, n_problems: int, interval: float = 1.0) -> None:
-        self._n_problems, self._interval, self._n_proved = n_problems, interval, 0
-
-    def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
-        """A callback that prints."""
-        last = -math.inf
-
-        def after_pass(progress: Progress) -> None:
-            nonlocal last
-            if time.perf_counter() - last >= self._interval:
-                last = time.perf_counter()
-                _print(f"class {tidy(label)}: {shown_record(progress.record)}")
-
-        return [after_pass]
-
-    def end(self, i: int, label: Any, result: Result) -> None:
-        """Print the certificate, and of several classes how many targets are proved so far."""
-        self._n_proved += result.certificate.met
-        so_far = f"; {self._n_proved} of {self._n_problems} classes proved"
-        line = f"class {tidy(label)}: {shown_passes(result.passes)}, {result.certificate}"
-        _print(line + so_far * (self._n_problems > 1))
 
 
 def _print(line: str) -> None:

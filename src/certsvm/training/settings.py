@@ -154,6 +154,8 @@ class Settings:
         A folder to keep the state of training in, and to go on from.
     checkpoint_every : float, default=10.0
         Seconds between two checkpoints, at least.
+    print_every : float, default=None
+        Seconds between lines of progress on standard error, for each class; None prints none.
     callbacks : sequence of callables, default=()
         Called after each pass with a ``Progress``; a true return value ends training.
     observers : sequence of Observer, default=()
@@ -174,6 +176,7 @@ class Settings:
     keep_vector: bool = False
     checkpoint: str | PathLike[str] | None = None
     checkpoint_every: float = 10.0
+    print_every: float | None = None
     callbacks: Sequence[Callback] = ()
     observers: Sequence[Observer] = ()
     stop: threading.Event | None = None
