@@ -22,7 +22,6 @@ from certsvm.kernels.losses import LOSSES
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import StreamedProblem
 from certsvm.solvers import BlockDCD, Solver, Start
-from certsvm.training.loop import Checkpoint
 from certsvm.training.settings import Result
 from tests.cli.running import run
 from tests.problems import Case, cases, exact, exact_objective, optimum
@@ -109,9 +108,9 @@ def test_it_goes_on_from_a_start(with_alpha: bool) -> None:
 def test_a_checkpoint_holds_the_dual_point(solver: str, tmp_path: Path) -> None:
     blocks, path = cut(*text(), 5), tmp_path / "run"
     how: dict[str, Any] = {"C": 10.0, "tol": 1e-3}
-    part = fit(blocks, solver, max_iter=4, checkpoint=Checkpoint(path), **how)
+    part = fit(blocks, solver, max_iter=4, checkpoint=path, **how)
     assert not part.certificate.met
-    rest = fit(blocks, solver, checkpoint=Checkpoint(path), **how)
+    rest = fit(blocks, solver, checkpoint=path, **how)
     assert rest.certificate.met
     assert rest.history[0].passes == 4
     assert rest.history[0].dual == pytest.approx(part.certificate.dual, rel=1e-9)

@@ -24,7 +24,7 @@ from certsvm.problem.base import BaseProblem
 from certsvm.resources import require_memory_for
 from certsvm.solvers.base import RunLostError, Solver, Start
 from certsvm.training.history import History
-from certsvm.training.loop import Checkpoint, train
+from certsvm.training.loop import train
 from certsvm.training.settings import INTERRUPTED, LOST, Result, Settings
 
 Finish = Callable[[int, BaseProblem, Result], Result]
@@ -81,9 +81,7 @@ def fit_classes(
                 result = train(
                     problem, solver, each, seed=seeds[i],
                     start=None if start is None else start[i],
-                    checkpoint=None if folder is None else Checkpoint(
-                        Path(folder) / f"class-{i}.checkpoint", interval=settings.checkpoint_every
-                    ),
+                    checkpoint=folder and Path(folder, f"class-{i}.checkpoint"),
                     callbacks=[*settings.callbacks, *callbacks],
                     name=f"class {tidy(labels[i])}" if len(labels) > 1 else "",
                 )  # fmt: skip

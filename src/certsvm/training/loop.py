@@ -23,6 +23,7 @@ import threading
 import time
 import warnings
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,87 +87,35 @@ class Saved(NamedTuple):
     seconds: float
 
 
-class Checkpoint:
-    """The checkpoint file of one run.
+def read_checkpoint(path: Path, problem: BaseProblem) -> Saved | None:
+    """Where training was, in a form that fits ``problem``; None if there is no checkpoint.
 
-    Parameters
-    ----------
-    path : path
-        The file. Its folder is created if necessary.
-    interval : float, default=10.0
-        Least number of seconds between two checkpoints; more if writing takes long.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from certsvm.problem.problems import Problem
-    >>> from certsvm.problem.rows import Rows
-    >>> path = Path(tempfile.mkdtemp()) / "run"
-    >>> problem, w = Problem(Rows(np.eye(2)), [1, -1]), np.ones(2)
-    >>> Checkpoint(path).save(problem, Saved(Start(w, epochs=3), w, 3, 0.1))
-    >>> Checkpoint(path).load(problem).passes
-    3
-    >>> Checkpoint(path).load(Problem(Rows(np.eye(2)), [1, -1], C=2.0))
-    Traceback (most recent call last):
-    ...
-    certsvm.training.loop.CheckpointError: .../run is of a run on '2 rows, ... C = 1.0, ...
+    Raises an OSError if nothing can be written there.
     """
+    from certsvm.files.container import read_container
 
-    def __init__(self, path: str | Path, *, interval: float = 10.0) -> None:
-        self.path = Path(path)
-        self._interval = self._wait = interval
-        self._written = time.perf_counter()
-
-    def due(self) -> bool:
-        """Whether the interval has passed."""
-        return time.perf_counter() - self._written >= self._wait
-
-    def save(self, problem: BaseProblem, saved: Saved) -> None:
-        """Write where training is; a failure is a warning."""
-        from certsvm.files.container import write_container
-
-        began = time.perf_counter()
-        start = saved.start
-        numbers = [saved.passes, start.epochs, saved.seconds, start.smoothing or 0.0]
-        arrays = {"w": start.w, "best_w": saved.best_w, "numbers": np.array(numbers)}
-        if start.alpha is not None:
-            arrays["alpha"] = start.alpha
-        try:
-            write_container(self.path, KIND, {"problem": _in_words(problem)}, arrays)
-        except OSError as error:
-            warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
-        self._written = time.perf_counter()
-        self._wait = max(self._interval, (self._written - began) / _SHARE)
-
-    def load(self, problem: BaseProblem) -> Saved | None:
-        """Where training was, in a form that fits ``problem``; None if there is no checkpoint.
-
-        Raises an OSError if nothing can be written there.
-        """
-        from certsvm.files.container import read_container
-
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=self.path.parent).close()
-        if not self.path.exists():
-            return None
-        try:
-            file = read_container(self.path, KIND)
-            if (of := file.content["problem"]) != (this := _in_words(problem)):
-                what = f"{self.path} is of a run on {of!r:.200}, not {this!r}"
-                raise CheckpointError(f"{what}. Choose another folder, or remove it to begin anew.")
-            numbers = file.arrays["numbers"]
-            if numbers.shape != _LARGEST.shape or not ((numbers >= 0) & (numbers < _LARGEST)).all():
-                raise ValueError(f"its numbers are {numbers}")
-            passes, epochs, seconds, smoothing = numbers.tolist()
-            alpha = file.arrays.get("alpha")
-            start = Start(file.arrays["w"], int(epochs), alpha, smoothing or None)
-            best_w = Start(file.arrays["best_w"]).checked(problem).w
-            return Saved(start.checked(problem), best_w, int(passes), float(seconds))
-        except CheckpointError:
-            raise
-        except (ValueError, KeyError) as error:
-            what = f"{self.path} is not a valid checkpoint: {error}"
-            raise CheckpointError(f"{what.rstrip('.')}. Remove it to begin anew.") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=path.parent).close()
+    if not path.exists():
+        return None
+    try:
+        file = read_container(path, KIND)
+        if (of := file.content["problem"]) != (this := _in_words(problem)):
+            what = f"{path} is of a run on {of!r:.200}, not {this!r}"
+            raise CheckpointError(f"{what}. Choose another folder, or remove it to begin anew.")
+        numbers = file.arrays["numbers"]
+        if numbers.shape != _LARGEST.shape or not ((numbers >= 0) & (numbers < _LARGEST)).all():
+            raise ValueError(f"its numbers are {numbers}")
+        passes, epochs, seconds, smoothing = numbers.tolist()
+        alpha = file.arrays.get("alpha")
+        start = Start(file.arrays["w"], int(epochs), alpha, smoothing or None)
+        best_w = Start(file.arrays["best_w"]).checked(problem).w
+        return Saved(start.checked(problem), best_w, int(passes), float(seconds))
+    except CheckpointError:
+        raise
+    except (ValueError, KeyError) as error:
+        what = f"{path} is not a valid checkpoint: {error}"
+        raise CheckpointError(f"{what.rstrip('.')}. Remove it to begin anew.") from None
 
 
 def _in_words(problem: BaseProblem) -> str:
@@ -181,7 +130,7 @@ def _in_words(problem: BaseProblem) -> str:
 def train(
     problem: BaseProblem, solver: str | Solver, settings: Settings = _DEFAULTS, *,
     seed: int | np.random.SeedSequence | None = None, start: Start | None = None,
-    checkpoint: Checkpoint | None = None, name: str = "", **changes: Any,
+    checkpoint: str | PathLike[str] | None = None, name: str = "", **changes: Any,
 ) -> Result:  # fmt: skip
     """Train until the relative gap is proved to be at most ``tol``, or a limit is reached.
 
@@ -198,9 +147,10 @@ def train(
         Seed of the random orders. The same seed and number of threads give the same bits.
     start : Start, default=None
         Where to start; None means at zero.
-    checkpoint : Checkpoint, default=None
-        File to keep the state of training in; if it exists, training goes on from there. J and L
-        are then computed anew, and ``start`` is ignored.
+    checkpoint : path, default=None
+        File to keep the state of training in, every ``checkpoint_every`` seconds, or less often if
+        writing takes long. If it exists, training goes on from there. J and L are then computed
+        anew, and ``start`` is ignored.
     name : str, default=""
         What is trained, at the beginning of lines of the log and of progress.
     **changes
@@ -230,10 +180,11 @@ def train(
     _require_trainable(problem, solver)
     require_memory_for(problem.dimension, solver.n_vectors)
     saved, rng = None, np.random.default_rng(seed)
-    if checkpoint is not None:
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None:
         if not (solver.starts_warm and isinstance(problem, SummableProblem)):
             raise CheckpointError(f"solver {solver.name!r} cannot go on from a checkpoint here")
-        saved = checkpoint.load(problem)
+        saved = read_checkpoint(path, problem)
     if saved is not None:
         start, began = saved.start, began - saved.seconds
         # Or a run that is killed again and again would see the same few rows each time.
@@ -245,17 +196,18 @@ def train(
         warnings.warn(text, stacklevel=3)
         start = None
     # What a checkpoint has to prove L by, if alpha is no function of w.
-    keeps = settings.keep_alpha or (checkpoint is not None and solver.saves_alpha(problem))
+    keeps = settings.keep_alpha or (path is not None and solver.saves_alpha(problem))
     with Team(settings.n_jobs) as team:
         resumed = saved is not None and start is not None
         options = Options(rng, settings.tol, start, keeps, team, resumed)
-        trainer = Trainer(problem, solver, settings, options, began, f"{name}: " if name else "")
+        prefix = f"{name}: " if name else ""
+        trainer = Trainer(problem, solver, settings, options, began, prefix, path)
         if saved is not None:
             trainer.resume(saved)
         try:
             # The loop is in a function of its own: Python notices signals when it jumps back to
             # the head of a loop, and since 3.12 that jump is not part of a try around the loop.
-            reason = trainer.make_passes(checkpoint)
+            reason = trainer.make_passes()
         except PassCutError:
             reason = ends.INTERRUPTED if trainer.stop.is_set() else ends.OUT_OF_TIME
         except (KeyboardInterrupt, RunLostError) as error:
@@ -265,10 +217,9 @@ def train(
             reason = f"{ends.LOST}: {error}" if lost else ends.INTERRUPTED
         if trainer.best.w is None and not reason.startswith(ends.LOST):
             trainer.compute_primal()
-        if checkpoint is not None:
-            # A second Ctrl-C loses the checkpoint, not the result.
-            with contextlib.suppress(KeyboardInterrupt):
-                checkpoint.save(problem, trainer.saved())
+        # A second Ctrl-C loses the checkpoint, not the result.
+        with contextlib.suppress(KeyboardInterrupt):
+            trainer.save()
     return trainer.result(reason)
 
 
@@ -283,14 +234,18 @@ class Trainer:
         The ``time.perf_counter`` at which training began.
     prefix : str
         The beginning of lines of the log, and of those that are printed.
+    checkpoint : Path or None
+        The file to keep the state in.
     """
 
     def __init__(
         self, problem: BaseProblem, solver: Solver, settings: Settings, options: Options,
-        began: float, prefix: str,
+        began: float, prefix: str, checkpoint: Path | None,
     ) -> None:  # fmt: skip
         self.problem, self.solver, self.settings, self.options = problem, solver, settings, options
-        self.began, self.prefix = began, prefix
+        self.began, self.prefix, self.checkpoint = began, prefix, checkpoint
+        # When a checkpoint is to be written.
+        self.due = time.perf_counter() + settings.checkpoint_every
         self.run = solver.start(problem, options)
         self.best = BestBounds(problem, settings.tol, keep_vector=settings.keep_vector)
         self.history, self.stop = History(), settings.stop or threading.Event()
@@ -307,7 +262,7 @@ class Trainer:
         """Time since training began, including the time before a checkpoint."""
         return time.perf_counter() - self.began
 
-    def make_passes(self, checkpoint: Checkpoint | None) -> str:
+    def make_passes(self) -> str:
         """Make passes until there is a reason to stop; return the reason."""
         settings, run, duration = self.settings, self.run, 0.0
         limit = math.inf if settings.max_time is None else settings.max_time
@@ -336,8 +291,8 @@ class Trainer:
                 (ends.OUT_OF_PASSES, last),
             )
             reason = next((text for text, applies in reasons if applies), "")
-            if not reason and checkpoint is not None and checkpoint.due():
-                checkpoint.save(self.problem, self.saved())
+            if not reason and time.perf_counter() >= self.due:
+                self.save()
         return reason
 
     def end_pass(self, epoch: Epoch, *, last: bool) -> None:
@@ -401,16 +356,29 @@ class Trainer:
         w = next(self.run.candidates(), None) if self.best.w is None else self.best.w
         return np.zeros(self.problem.dimension) if w is None else w.copy()
 
-    def saved(self) -> Saved:
-        """Where training is."""
-        dual, epochs, w, smoothing = self.best.dual, self.history[-1].epochs, self._best_w(), None
+    def save(self) -> None:
+        """Write where training is, if it is to be kept; a failure is a warning."""
+        from certsvm.files.container import write_container
+
+        if self.checkpoint is None:
+            return
+        began, dual, arrays = time.perf_counter(), self.best.dual, {"best_w": self._best_w()}
         if isinstance(dual.response, Response):
-            at, smoothing = dual.response.w, dual.response.sigma / self.problem.C
+            arrays["w"], smoothing = dual.response.w, dual.response.sigma / self.problem.C
         else:
-            at, end = next(self.run.candidates(), w), self.run.warm_start()
-            smoothing = None if end is None else end.smoothing
-        alpha = None if isinstance(dual.response, Response) else dual.alpha
-        return Saved(Start(at, epochs, alpha, smoothing), w, self.passes, self.seconds)
+            arrays["w"] = next(self.run.candidates(), arrays["best_w"])
+            end = self.run.warm_start()
+            smoothing = 0.0 if end is None or end.smoothing is None else end.smoothing
+            if dual.alpha is not None:
+                arrays["alpha"] = dual.alpha
+        numbers = self.passes, self.history[-1].epochs, self.seconds, smoothing
+        content, arrays["numbers"] = {"problem": _in_words(self.problem)}, np.array(numbers)
+        try:
+            write_container(self.checkpoint, KIND, content, arrays)
+        except OSError as error:
+            warnings.warn(f"no checkpoint was written: {error}", CheckpointWarning, stacklevel=3)
+        now = time.perf_counter()
+        self.due = now + max(self.settings.checkpoint_every, (now - began) / _SHARE)
 
     @np.errstate(over="ignore", invalid="ignore")
     def resume(self, saved: Saved) -> None:
