@@ -8,9 +8,7 @@ from distributed import Client
 
 import certsvm
 import certsvm.dask.source as source_module
-from certsvm.dask import ClusterLostError, ClusterSource, LinearSVC
-from certsvm.dask.cluster import Cluster
-from certsvm.verification.evidence import Fingerprint
+from certsvm.dask import ClusterLostError, LinearSVC
 from tests.dask.problems import blocks, cut, data
 
 
@@ -41,13 +39,6 @@ def test_data_that_will_not_do(client: Client, X: Any, y: Any, message: str) -> 
     with pytest.raises(ValueError, match=message):
         clf.fit(X[0], [np.array(labels) for labels in y])
     assert not hasattr(clf, "coef_")
-
-
-@pytest.mark.parametrize("step", [700, 4096, 5000])
-def test_the_fingerprint_is_that_of_the_rows(client: Client, step: int) -> None:
-    X, y = data(10_000)
-    source = ClusterSource(Cluster(client), cut(X, step), cut(y, step), intercept_scaling=1.0)
-    assert source.fingerprint == Fingerprint.of(X, y)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Fingerprints: as documented, however rows are stored. Witnesses: quantised, and in the box."""
 
-import pickle
 import struct
 from dataclasses import replace
 from hashlib import sha256
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certsvm.files import Witness, load_witness, save_witness
-from certsvm.verification.evidence import Fingerprint, FingerprintBuilder, FingerprintPart
+from certsvm.verification.evidence import Fingerprint, FingerprintBuilder
 from tests.problems import Case, cases
 
 
@@ -90,7 +89,7 @@ def test_a_change_changes_it(case: Case, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("labels", [[1, -1], ["ham", "späm"]])
-def test_groups_of_rows_in_blocks_and_parts(labels: list[Any]) -> None:
+def test_groups_of_rows_in_blocks(labels: list[Any]) -> None:
     rng = np.random.default_rng(0)
     X = sp.random(10_000, 30, density=0.3, format="csr", random_state=rng)
     y = rng.choice(labels, 10_000)
@@ -98,18 +97,10 @@ def test_groups_of_rows_in_blocks_and_parts(labels: list[Any]) -> None:
     assert whole == Fingerprint.of(X.toarray(), y)
     assert whole.digest == plainly(X.toarray(), y.tolist())
     edges = [0, 0, 1, 4000, 4095, 4096, 8192, 8200, 8300, 10_000]
-    blocks, parts = FingerprintBuilder(30), FingerprintBuilder(30)
+    blocks = FingerprintBuilder(30)
     for first, last in pairwise(edges):
         blocks.update(X[first:last], y[first:last])
-        part = FingerprintPart.of(X[first:last], y[first:last], first)
-        parts.join(pickle.loads(pickle.dumps(part)))
-    assert blocks.finish() == parts.finish() == whole
-    halves = FingerprintBuilder(30)
-    halves.join(FingerprintPart.of(X[:9000], y[:9000], 0))
-    halves.join(FingerprintPart.of(X[9000:], y[9000:], 9000))
-    assert halves.finish() == whole
-    with pytest.raises(ValueError, match="row 10000 is next"):
-        halves.join(part)
+    assert blocks.finish() == whole
 
 
 def test_long_rows() -> None:

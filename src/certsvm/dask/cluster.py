@@ -345,10 +345,9 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     c = replace(c, primal_rounding=_SLACK * c.primal, dual_rounding=_SLACK * c.dual)
     proved = result.certified_by(c, vector=None)
     warnings.warn(
-        f"the certificate ({claimed}) is not true of the rows: computed again, its J is "
-        f"{checked.J}, and its L {checked.L}. It is replaced by what these intervals prove "
-        f"({proved.certificate}). A worker on another kind of processor may have repeated the work "
-        "of a lost one; or else the program is wrong.",
+        f"the certificate ({claimed}) is not true of the rows: J is {checked.J}, and L {checked.L}."
+        f" It is replaced by what these intervals prove ({proved.certificate}). A worker on another"
+        " kind of processor may have repeated the work of a lost one; or the program is wrong.",
         CertificateRefutedWarning,
         stacklevel=2,
     )

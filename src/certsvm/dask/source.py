@@ -13,7 +13,6 @@ import operator
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from distributed import Future
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from certsvm.dask.cluster import Cluster, ClusterLostError, ClusterProblem, recheck
+from certsvm.dask.cluster import Cluster, ClusterProblem, recheck
 from certsvm.dask.cocoa import ClusterAuto, Cocoa
 from certsvm.files.streams import DataChangedError, block_digest, checked_block
 from certsvm.fitting.sources import ClassWeight, Source, classes_of
@@ -34,7 +33,6 @@ from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, ClassSurvey, Obje
 from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.solvers import SmoothedNewton, Solver
 from certsvm.training.settings import Result
-from certsvm.verification.evidence import Fingerprint, FingerprintBuilder, FingerprintPart
 
 SOLVERS: dict[str, Solver] = {
     "cocoa": Cocoa(), "smoothed-newton": SmoothedNewton(), "newton": SmoothedNewton()
@@ -117,21 +115,6 @@ class ClusterSource(Source):
         self.blocks, self.summaries = [futures[i] for i in kept], [summaries[i] for i in kept]
         self.groups = self.cluster.groups(self.blocks)
 
-    @cached_property
-    def fingerprint(self) -> Fingerprint | None:
-        """Of rows and labels, hashed where they are; None if the cluster is lost."""
-        firsts, builder = self.firsts[:-1].tolist(), FingerprintBuilder(self.n_columns)
-        tasks = [
-            self.cluster.task("fingerprint", LoadedBlock.fingerprint_part, block, first)
-            for block, first in zip(self.blocks, firsts, strict=True)
-        ]
-        try:
-            for part in self.cluster.results(tasks):
-                builder.join(part)
-        except ClusterLostError:
-            return None
-        return builder.finish()
-
     def solver(self, solver: str | Solver, objective: Objective = HINGE_OBJECTIVE) -> Solver:
         """The solver for a name; "auto" chooses by the number of columns and the intercept."""
         if solver == "auto":
@@ -207,10 +190,6 @@ class LoadedBlock:
     labels: NDArray[Any]
     codes: NDArray[np.intp]
     weights: Vector | None
-
-    def fingerprint_part(self, first: int) -> FingerprintPart:
-        """What a fingerprint needs of it; ``first`` is the number of rows before it."""
-        return FingerprintPart.of(self.rows.matrix, self.labels[self.codes], first)
 
     def part(self, digest: bytes, class_weights: dict[Any, float], first: int) -> Part:
         """The block as a part of one class's problem.

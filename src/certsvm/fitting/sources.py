@@ -184,7 +184,7 @@ class Source(ABC):
         """J(w) of one of the source's problems, in one pass over the rows."""
         return primal_bound(problem, w, team)
 
-    @cached_property
+    @property
     def fingerprint(self) -> Fingerprint | None:
         """Of rows and labels; None where it cannot be had."""
         return None

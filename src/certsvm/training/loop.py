@@ -430,15 +430,12 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
         return able and isinstance(problem, other.problem_type)
 
     if not fits(type(solver)):
-        needs = f"{solver.problem_type.where}, not {problem.where}"
-        if not isinstance(problem.loss, solver.losses):
-            needs = f"the hinge loss, not loss={problem.loss.name!r}"
-        elif problem.free_intercept and not solver.frees_intercept:
-            needs = "penalize_intercept=True"
+        what = f"{problem.where} with loss={problem.loss.name!r}"
+        what += " and penalize_intercept=False" if problem.free_intercept else ""
         solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
         names = ", ".join(repr(name) for name, other in solvers.items() if fits(other))
         instead = f". Use {names}" if names else ""
-        raise ValueError(f"solver {solver.name!r} needs {needs}{instead}")
+        raise ValueError(f"solver {solver.name!r} is not for {what}{instead}")
 
 
 def _print(line: str) -> None:

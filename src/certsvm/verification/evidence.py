@@ -105,7 +105,7 @@ class FingerprintBuilder:
     >>> X, y = np.eye(3), ["a", "b", "a"]
     >>> builder = FingerprintBuilder(3)
     >>> builder.update(X[:1], y[:1])
-    >>> builder.join(FingerprintPart.of(X[1:], y[1:], first_row=1))
+    >>> builder.update(X[1:], y[1:])
     >>> builder.finish() == Fingerprint.of(X, y)
     True
     """
@@ -130,17 +130,6 @@ class FingerprintBuilder:
                 self.digests += self._group.digest()
                 self._group = hashlib.sha256()
 
-    def join(self, part: FingerprintPart) -> None:
-        """Add the rows of a part, which must be the next ones."""
-        if part.first_row != self.n_rows:
-            raise ValueError(f"row {self.n_rows} is next, not row {part.first_row}")
-        self.update(*part.head)
-        self._set_kind(part.kind)
-        self.n_rows += len(part.digests) // 32 * _GROUP
-        self.n_values += part.n_values
-        self.digests += part.digests
-        self.update(*part.tail)
-
     def finish(self) -> Fingerprint:
         """The fingerprint of all rows so far."""
         last = self._group.digest() if self.n_rows % _GROUP else b""
@@ -152,43 +141,6 @@ class FingerprintBuilder:
         if kind and self.kind not in (b"", kind):
             raise ValueError("some labels are numbers and others strings; make them all the same")
         self.kind = kind or self.kind
-
-
-@dataclass(frozen=True)
-class FingerprintPart:
-    """What a fingerprint needs of consecutive rows, so that they can be read in several places.
-
-    Attributes
-    ----------
-    first_row : int
-        Number of rows before these.
-    head, tail : (X, labels)
-        The rows before the first group that is whole among these, and those after the last.
-    kind : bytes
-        The kind of labels in whole groups.
-    n_values : int
-        How many of their values are not zero.
-    digests : bytes
-        Their digests.
-    """
-
-    first_row: int
-    head: tuple[Any, NDArray[Any]]
-    kind: bytes
-    n_values: int
-    digests: bytes
-    tail: tuple[Any, NDArray[Any]]
-
-    @classmethod
-    def of(cls, X: Any, labels: ArrayLike, first_row: int) -> FingerprintPart:
-        """The part of these rows, which ``first_row`` others precede."""
-        X, labels = checked_csr(X) if sp.issparse(X) else np.asarray(X), np.asarray(labels)
-        first = min(len(labels), -first_row % _GROUP)
-        last = len(labels) - (len(labels) - first) % _GROUP
-        whole = FingerprintBuilder(X.shape[1])
-        whole.update(X[first:last], labels[first:last])
-        head, tail = (X[:first], labels[:first]), (X[last:], labels[last:])
-        return cls(first_row, head, whole.kind, whole.n_values, whole.digests, tail)
 
 
 def _checked(X: Any, labels: ArrayLike) -> tuple[Any, bytes, NDArray[np.uint64]]:
