@@ -193,7 +193,7 @@ BAD_USAGE: list[Any] = [
     ("convert data out --seed 0 --keep-order", "--seed does not go with --keep-order"),
     ("train data -s 0", "is not one of 'hinge', 'squared_hinge', '1', '2', '3'"),
     ("train data --loss squared_hinge --solver sgd-s", "not loss="),
-    ("train data -B 1 -R --solver sgd-s", "and penalize_intercept=False"),
+    ("train data -B 1 -R --solver sgd-s", "penalize_intercept=False"),
     ("train data -R", "--free-intercept (-R) needs an intercept: -B 1"),
     ("path data -R -B 0", "--free-intercept (-R) needs an intercept: -B 1"),
     ("path data --range 1 0.1", "the first must be less"),

@@ -76,7 +76,7 @@ def test_arguments_that_will_not_do(client: Client) -> None:
     for how, message in (
         ({"solver": certsvm.solvers.DCD()}, "does not run on a cluster"),
         ({"solver": "dcd"}, "solver"),
-        ({"solver": "cocoa", "penalize_intercept": False}, "and penalize_intercept=False"),
+        ({"solver": "cocoa", "penalize_intercept": False}, "penalize_intercept=False"),
     ):
         with pytest.raises(ValueError, match=message):
             LinearSVC(**how).fit(cut(X, 300), cut(y, 300))
@@ -84,7 +84,7 @@ def test_arguments_that_will_not_do(client: Client) -> None:
     with pytest.raises(ValueError, match="on the same side"):
         LinearSVC(penalize_intercept=False, class_weight={1: 0.0}).fit(cut(X, 300), cut(three, 300))
     problem = certsvm.Problem(certsvm.Rows(X), np.where(y == "yes", 1.0, -1.0))
-    with pytest.raises(ValueError, match="not for rows in memory"):
+    with pytest.raises(ValueError, match="not for this problem"):
         certsvm.train(problem, Cocoa())
 
 

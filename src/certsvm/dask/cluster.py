@@ -29,7 +29,7 @@ from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask
 import numpy as np
@@ -49,9 +49,6 @@ from certsvm.solvers.smoothed_newton import alpha_of_part
 from certsvm.training.settings import Result
 from certsvm.verification.interval_arithmetic import ProblemSums
 from certsvm.verification.verify import REFUTED, Verification, row_blocks
-
-if TYPE_CHECKING:
-    from certsvm.dask.source import ClusterSource
 
 # Results that are added at a time, and the most that reach the client.
 _FAN_IN = 8
@@ -217,12 +214,12 @@ def _itself(value: Any) -> Any:
 
 
 class ClusterProblem(SummableProblem):
-    """The i-th problem of a source: one class against all others, on a cluster."""
+    """The i-th problem of a ``ClusterSource``: one class against all others, on a cluster."""
 
     where = "rows on a cluster"
     for_many_columns = "Use 'cocoa' (with penalize_intercept=True)"
 
-    def __init__(self, source: ClusterSource, i: int, objective: Objective) -> None:
+    def __init__(self, source: Any, i: int, objective: Objective) -> None:
         summaries, factors = source.summaries, source.factors_in(i)
         R, rho = max(summary.R for summary in summaries), source.intercept_scaling
         surveys = source.surveys
@@ -232,12 +229,13 @@ class ClusterProblem(SummableProblem):
         signed = base.one_against_rest(factors, source.positive[i])
         if self.free_intercept:
             base.require_both_classes(signed * source.totals)
-        self.cluster, self.groups, self.n_parts = source.cluster, source.groups, len(summaries)
-        self.places, self.number = [group.worker for group in source.groups], i
+        self.cluster: Cluster = source.cluster
+        self.groups: list[Group] = source.groups
+        self.places, self.number = [group.worker for group in self.groups], i
         self.workers = sorted(set(self.places))
         self.nbytes = 12 * sum(summary.n_stored for summary in summaries)
         class_weights = dict(zip(source.classes.tolist(), signed.tolist(), strict=True))
-        self._parts = source.parts(class_weights)
+        self.parts = source.parts(class_weights)
 
     @cached_property
     def weights(self) -> Vector:
@@ -256,7 +254,7 @@ class ClusterProblem(SummableProblem):
         self, name: str, group: Group, function: Callable[..., Any], *arguments: Any
     ) -> Delayed:
         """A task that calls ``function(parts, *arguments)`` with the parts of a group."""
-        parts = [self._parts[i] for i in group.members]
+        parts = [self.parts[i] for i in group.members]
         return self.cluster.task(name, _on_parts, function, parts, *arguments, at=group.worker)
 
     def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
@@ -274,7 +272,7 @@ class ClusterProblem(SummableProblem):
 
     def in_order(self, results: Sequence[Sequence[Any]]) -> list[Any]:
         """What each group has of each of its parts, in the order of all parts."""
-        ordered: list[Any] = [None] * self.n_parts
+        ordered: list[Any] = [None] * len(self.parts)
         for group, of_group in zip(self.groups, results, strict=True):
             for i, result in zip(group.members, of_group, strict=True):
                 ordered[i] = result
@@ -327,7 +325,7 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     groups are.
     """
     claimed, response, cluster = result.certificate, result.response, problem.cluster
-    alphas = [response if isinstance(response, Response) else None] * problem.n_parts
+    alphas = [response if isinstance(response, Response) else None] * len(problem.parts)
     if isinstance(response, list):
         for group, of_group in zip(problem.groups, response, strict=True):
             for place, i in enumerate(group.members):

@@ -430,12 +430,12 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
         return able and isinstance(problem, other.problem_type)
 
     if not fits(type(solver)):
-        what = f"{problem.where} with loss={problem.loss.name!r}"
-        what += " and penalize_intercept=False" if problem.free_intercept else ""
+        what = f"{problem.where}, loss={problem.loss.name!r}"
+        what += ", penalize_intercept=False" if problem.free_intercept else ""
         solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
         names = ", ".join(repr(name) for name, other in solvers.items() if fits(other))
         instead = f". Use {names}" if names else ""
-        raise ValueError(f"solver {solver.name!r} is not for {what}{instead}")
+        raise ValueError(f"solver {solver.name!r} is not for this problem ({what}){instead}")
 
 
 def _print(line: str) -> None:
