@@ -235,7 +235,7 @@ class ClusterProblem(SummableProblem):
         self.workers = sorted(set(self.places))
         self.nbytes = 12 * sum(summary.n_stored for summary in summaries)
         class_weights = dict(zip(source.classes.tolist(), signed.tolist(), strict=True))
-        self.parts = source.parts(class_weights)
+        self.futures = source.parts(class_weights)
 
     @cached_property
     def weights(self) -> Vector:
@@ -254,7 +254,7 @@ class ClusterProblem(SummableProblem):
         self, name: str, group: Group, function: Callable[..., Any], *arguments: Any
     ) -> Delayed:
         """A task that calls ``function(parts, *arguments)`` with the parts of a group."""
-        parts = [self.parts[i] for i in group.members]
+        parts = [self.futures[i] for i in group.members]
         return self.cluster.task(name, _on_parts, function, parts, *arguments, at=group.worker)
 
     def total(self, task: Callable[..., Any], *arguments: Any, team: Team = ALONE) -> Any:
@@ -272,7 +272,7 @@ class ClusterProblem(SummableProblem):
 
     def in_order(self, results: Sequence[Sequence[Any]]) -> list[Any]:
         """What each group has of each of its parts, in the order of all parts."""
-        ordered: list[Any] = [None] * len(self.parts)
+        ordered: list[Any] = [None] * len(self.futures)
         for group, of_group in zip(self.groups, results, strict=True):
             for i, result in zip(group.members, of_group, strict=True):
                 ordered[i] = result
@@ -325,7 +325,7 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
     groups are.
     """
     claimed, response, cluster = result.certificate, result.response, problem.cluster
-    alphas = [response if isinstance(response, Response) else None] * len(problem.parts)
+    alphas = [response if isinstance(response, Response) else None] * len(problem.futures)
     if isinstance(response, list):
         for group, of_group in zip(problem.groups, response, strict=True):
             for place, i in enumerate(group.members):
