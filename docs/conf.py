@@ -42,7 +42,7 @@ nitpicky = True
 smartquotes = False
 toc_object_entries_show_parents = "hide"
 # Behind the public names, and not in the reference.
-nitpick_ignore = [("py:class", "certsvm.dask.problem.ClusterProblem")]
+nitpick_ignore = [("py:class", "certsvm.dask.cluster.ClusterProblem")]
 
 # Markdown: every heading has an anchor, as on GitHub. Indented blocks are formulas and commands.
 myst_enable_extensions = ["colon_fence", "dollarmath"]

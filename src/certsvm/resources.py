@@ -33,8 +33,8 @@ class PassCutError(Exception):
     """A pass was cut short: it proves nothing, and counts as not made."""
 
 
-_limits: ContextVar[tuple[float, threading.Event | None] | None] = ContextVar(
-    "certsvm_pass_limits", default=None
+_limits: ContextVar[tuple[float, threading.Event | None]] = ContextVar(
+    "certsvm_pass_limits", default=(math.inf, None)
 )
 
 
@@ -61,10 +61,7 @@ def pass_limits(seconds: float = math.inf, stop: threading.Event | None = None) 
 
 def require_time() -> None:
     """Raise ``PassCutError`` beyond the limits; loops over blocks of rows call it."""
-    limits = _limits.get()
-    if limits is None:
-        return
-    until, stop = limits
+    until, stop = _limits.get()
     if time.perf_counter() >= until:
         raise PassCutError("out of time")
     if stop is not None and stop.is_set():
@@ -138,37 +135,6 @@ ALONE = Team()
 """The caller's thread."""
 
 
-class _BlasLimits:
-    """The limits that are lowered now, and the number of callers that rely on it."""
-
-    def __init__(self) -> None:
-        self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-        self._lock, self._users = threading.Lock(), 0
-        # The limits of the process before the first of these callers.
-        self._before: dict[Any, int] = {}
-
-    def lower(self) -> dict[Any, int]:
-        """Set all limits to one; return those of this thread alone."""
-        own: dict[Any, int] = {}
-        with self._lock:
-            self._users += 1
-            for library in self._libraries:
-                if (number := library.get_num_threads() or 1) > 1:
-                    _set_limit(library, 1)
-                    (own if _is_per_thread(library) else self._before)[library] = number
-        return own
-
-    def restore(self, own: dict[Any, int]) -> None:
-        """Undo ``lower``; the last caller restores the limits of the process."""
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                own = own | self._before
-                self._before.clear()
-            for library, number in own.items():
-                _set_limit(library, number)
-
-
 def _set_limit(library: Any, number: int) -> None:
     # Recent versions of threadpoolctl let one thread at a time change a limit of the process and
     # ignore all others, until that thread gives it up. Here the thread that lowers the limit need
@@ -186,8 +152,14 @@ def _is_per_thread(library: Any) -> bool:
         return bool(elsewhere.submit(library.get_num_threads).result() != 1)
 
 
-# Finding the libraries takes milliseconds, so it is done once.
-_blas_limits = cache(_BlasLimits)
+@cache
+def _blas_libraries() -> list[Any]:
+    # Finding them takes milliseconds, so it is done once.
+    return ThreadpoolController().select(user_api="blas").lib_controllers  # type: ignore[no-any-return]
+
+
+# The number of callers that rely on lowered limits, and the limits of the process before the first.
+_blas_lock, _blas_users, _blas_before = threading.Lock(), 0, dict[Any, int]()
 
 
 @contextmanager
@@ -198,12 +170,24 @@ def single_threaded_blas() -> Iterator[None]:
     the last caller that relies on it leaves. So this is for the calls themselves, not for a fit:
     entering and leaving takes microseconds.
     """
-    limits = _blas_limits()
-    own = limits.lower()
+    global _blas_users
+    own: dict[Any, int] = {}
+    with _blas_lock:
+        _blas_users += 1
+        for library in _blas_libraries():
+            if (number := library.get_num_threads() or 1) > 1:
+                _set_limit(library, 1)
+                (own if _is_per_thread(library) else _blas_before)[library] = number
     try:
         yield
     finally:
-        limits.restore(own)
+        with _blas_lock:
+            _blas_users -= 1
+            if _blas_users == 0:
+                own |= _blas_before
+                _blas_before.clear()
+            for library, number in own.items():
+                _set_limit(library, number)
 
 
 # Smaller amounts are not compared with the memory: reading its state takes longer than the check is
@@ -278,16 +262,14 @@ def _of_cgroups() -> list[int]:
     left: list[int] = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path(_OWN_CGROUPS).read_text().splitlines()
-        path = next(line.removeprefix("0::/") for line in lines if line.startswith("0::/"))
+        own = next(line.removeprefix("0::/") for line in lines if line.startswith("0::/"))
         # In a container, only the innermost group may be visible, as the root.
-        root = Path(_CGROUPS)
-        for folder in (root / path, *(root / path).parents):
-            if not folder.is_relative_to(root):
-                break
+        for folder in (Path(own), *Path(own).parents):
             with contextlib.suppress(OSError, ValueError):
-                most = int((folder / "memory.max").read_text())
-                used = int((folder / "memory.current").read_text())
-                statistics = (folder / "memory.stat").read_text().split()
+                group = Path(_CGROUPS) / folder
+                most = int((group / "memory.max").read_text())
+                used = int((group / "memory.current").read_text())
+                statistics = (group / "memory.stat").read_text().split()
                 # Files that are cached count as used, and are dropped when memory is short.
                 cached = int(statistics[statistics.index("inactive_file") + 1])
                 left.append(max(1, most - used + cached))

@@ -194,8 +194,8 @@ BAD_USAGE: list[Any] = [
     ("train data -w x=2", "there is no class x"),
     ("convert data out --seed 0 --keep-order", "--seed does not go with --keep-order"),
     ("train data -s 0", "is not one of 'hinge', 'squared_hinge', '1', '2', '3'"),
-    ("train data --loss squared_hinge --solver sgd-s", "not loss="),
-    ("train data -B 1 -R --solver sgd-s", "needs penalize_intercept=True"),
+    ("train data --loss squared_hinge --solver sgd-s", "loss='squared_hinge'"),
+    ("train data -B 1 -R --solver sgd-s", "penalize_intercept=False"),
     ("train data -R", "--free-intercept (-R) needs an intercept: -B 1"),
     ("path data -R -B 0", "--free-intercept (-R) needs an intercept: -B 1"),
     ("path data --range 1 0.1", "the first must be less"),
@@ -209,7 +209,7 @@ BAD_USAGE: list[Any] = [
     ("select data --certify 0", "not in the range"),
     ("select data --certify 0.1 --solver pegasos", "a solver with a dual bound"),
     ("select data -B 1 -R --certify 0.1", "--free-intercept does not go with --certify"),
-    ("compare data --loss squared_hinge --solvers ocas", "not loss="),
+    ("compare data --loss squared_hinge --solvers ocas", "loss='squared_hinge'"),
 ]
 
 

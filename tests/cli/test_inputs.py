@@ -4,7 +4,6 @@ import gzip
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -303,15 +302,6 @@ def test_info_about_embeddings(embedded: Path) -> None:
     assert "class" not in told.out
     told = run("info", "X.safetensors", cwd=embedded)
     assert "embeddings: 400 rows, 10 columns" in told.out
-
-
-def test_progress_counts_proved_classes(embedded: Path, capsys: Any) -> None:
-    X, y = np.load(embedded / "X.npy").astype(float), np.load(embedded / "y.npy")
-    LinearSVC(verbose=1, tol=0.01).fit(X, y)
-    ends = [line for line in capsys.readouterr().err.splitlines() if "classes proved" in line]
-    assert [line.partition("; ")[2].rpartition("; ")[2] for line in ends] == [
-        f"{i} of 8 classes proved" for i in range(1, 9)
-    ]
 
 
 def test_of_many_classes_the_worst_certificate_is_printed(tmp_path: Path) -> None:

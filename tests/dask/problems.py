@@ -7,8 +7,7 @@ from distributed import Client
 
 import certsvm
 from certsvm.dask import ClusterSource
-from certsvm.dask.cluster import Cluster
-from certsvm.dask.problem import ClusterProblem
+from certsvm.dask.cluster import Cluster, ClusterProblem
 from certsvm.problem.base import Objective
 
 SOLVERS = ["smoothed-newton", "cocoa"]

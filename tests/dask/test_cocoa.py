@@ -48,8 +48,8 @@ def test_a_round_does_not_change_what_it_begins_with() -> None:
     swept: Any = sweep_group(parts, before, np.zeros(5), HINGE, 1.0, 1.0, 1, 1.0, (0,))
     kept = copy.deepcopy(swept)
     solved = solve([swept.rest], [swept.gathered], 0.0, HINGE, 1.0, 5, 1e9, (1,))
-    merged = swept.merged(solved, 0)
-    sweep_group(parts, merged, solved.rows.w, HINGE, 1.0, 1.0, 5, 1.0, (2,))
+    merged, of_rows = swept.merged(solved, 0), solved[1]
+    sweep_group(parts, merged, of_rows.w, HINGE, 1.0, 1.0, 5, 1.0, (2,))
     for alpha, as_it_was, zeros in zip(swept.alphas, kept.alphas, before, strict=True):
         np.testing.assert_array_equal(alpha, as_it_was)
         assert not zeros.any()
@@ -57,7 +57,7 @@ def test_a_round_does_not_change_what_it_begins_with() -> None:
         np.testing.assert_array_equal(alpha, as_it_was)
     # And the sums are those of the alpha that the group keeps.
     w = sum(sum_of_part(part, alpha)[0] for part, alpha in zip(parts, merged, strict=True))
-    np.testing.assert_allclose(solved.rows.w, w, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(of_rows.w, w, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -7,7 +7,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from dask import delayed
 from distributed import Client
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -72,14 +71,12 @@ def test_auto_knows_the_objective(client: Client, monkeypatch: pytest.MonkeyPatc
 
 def test_arguments_that_will_not_do(client: Client) -> None:
     X, y = data()
-    with pytest.raises(ValueError, match="rows must be whole"):
-        LinearSVC().fit(da.from_array(X, chunks=(200, 6)), da.from_array(y, chunks=200))
     with pytest.raises(TypeError, match=r"use certsvm\.LinearSVC"):
         LinearSVC().fit(X, y)
     for how, message in (
         ({"solver": certsvm.solvers.DCD()}, "does not run on a cluster"),
         ({"solver": "dcd"}, "solver"),
-        ({"solver": "cocoa", "penalize_intercept": False}, "needs penalize_intercept=True"),
+        ({"solver": "cocoa", "penalize_intercept": False}, "penalize_intercept=False"),
     ):
         with pytest.raises(ValueError, match=message):
             LinearSVC(**how).fit(cut(X, 300), cut(y, 300))
@@ -87,7 +84,7 @@ def test_arguments_that_will_not_do(client: Client) -> None:
     with pytest.raises(ValueError, match="on the same side"):
         LinearSVC(penalize_intercept=False, class_weight={1: 0.0}).fit(cut(X, 300), cut(three, 300))
     problem = certsvm.Problem(certsvm.Rows(X), np.where(y == "yes", 1.0, -1.0))
-    with pytest.raises(ValueError, match="rows on a cluster"):
+    with pytest.raises(ValueError, match="not for this problem"):
         certsvm.train(problem, Cocoa())
 
 
@@ -108,8 +105,6 @@ def test_copies_of_the_estimator(client: Client) -> None:
     np.testing.assert_array_equal(loaded.predict(X), clf.predict(X))
     with pytest.raises(AttributeError, match="no partial_fit"):
         clf.partial_fit(X, y)
-    with pytest.raises(TypeError, match="for each block"):
-        clf.predict([delayed(X)])
 
 
 @pytest.mark.parametrize(("solver", "passes"), [("smoothed-newton", 4), ("cocoa", 2)])
@@ -123,26 +118,6 @@ def test_checkpoints(client: Client, tmp_path: Path, solver: str, passes: int) -
     # It goes on where training ended.
     assert clf.n_iter_ > passes
     assert clf.history_[0].primal <= stopped.certificate_.primal * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_intervals_are_lazy(client: Client, classes: int) -> None:
-    X, y = data(classes=classes)
-    clf = LinearSVC(0.1, tol=1e-5, random_state=0).fit(cut(X, 300), cut(y, 300))
-    x = da.from_array(X, chunks=(200, -1))
-    expected = clf.decision_interval(X)
-    for end, known in zip(clf.decision_interval(x), expected, strict=True):
-        assert end.shape == known.shape
-        np.testing.assert_allclose(end.compute(), known)
-    share = clf.stability(x)
-    assert not isinstance(share, float)
-    assert float(share.compute()) == pytest.approx(clf.stability(X))
-    weights = np.random.default_rng(0).random(600)
-    share = clf.stability(x, da.from_array(weights, chunks=200))
-    assert float(share.compute()) == pytest.approx(clf.stability(X, weights))
-    some = x[x[:, 0] > 1e9]
-    assert clf.decision_interval(some)[0].compute().shape[0] == 0
-    assert clf.support_status(X, y).shape == expected[0].shape
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

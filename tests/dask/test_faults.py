@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,10 +19,10 @@ from sklearn.base import clone
 
 import certsvm
 from certsvm.dask import ClusterLostError, LinearSVC
-from certsvm.dask.problem import ClusterProblem
+from certsvm.dask.cluster import ClusterProblem
 from certsvm.files.streams import DataChangedError
-from certsvm.fitting.fit_classes import PrintedProgress
 from certsvm.solvers.smoothed_newton import SmoothedNewton
+from certsvm.training.settings import Observer
 from tests.dask.conftest import make_cluster, processes
 from tests.dask.problems import blocks, cut, data
 from tests.platforms import posix
@@ -161,9 +162,17 @@ def test_data_that_is_made_anew_and_differs(
         return False
 
     how: Any = {"tol": 0.0, "max_iter": 10**6, "max_time": 60, "deadline": 40.0}
-    clf = LinearSVC(1.0, solver="cocoa", client=mortals, verbose=1, **how)
+    clf = LinearSVC(1.0, solver="cocoa", client=mortals, **how)
     sources = [delayed(_read, pure=False)(str(path)) for path in paths]
-    monkeypatch.setattr(PrintedProgress, "begin", lambda *_: [change_and_kill])
+
+    class Changing(Observer):
+        def begin(self, i: int, label: Any, problem: Any) -> list[Any]:
+            return [change_and_kill]
+
+    plain = LinearSVC._settings
+    monkeypatch.setattr(
+        LinearSVC, "_settings", lambda *given: replace(plain(*given), observers=[Changing()])
+    )
     with pytest.raises((DataChangedError, ClusterLostError)) as caught:
         clf.fit(sources, labels)
     assert not hasattr(clf, "certificate_")

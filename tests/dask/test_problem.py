@@ -10,7 +10,7 @@ from distributed import Client
 from certsvm import Problem, Rows
 from certsvm.certificates.dual import dual_point
 from certsvm.certificates.primal import primal_bound
-from certsvm.dask.problem import ClusterProblem
+from certsvm.dask.cluster import ClusterProblem
 from certsvm.problem.rows import Part
 from certsvm.resources import Team
 from tests.dask.problems import cluster_problem, cut, data

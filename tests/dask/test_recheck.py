@@ -16,8 +16,7 @@ import certsvm
 from certsvm import Certificate, Problem, train
 from certsvm.certificates.dual import Response
 from certsvm.dask import CertificateRefutedWarning, Cocoa, LinearSVC
-from certsvm.dask.cluster import Cluster
-from certsvm.dask.problem import interval_sums, recheck
+from certsvm.dask.cluster import Cluster, interval_sums, recheck
 from certsvm.kernels.losses import HINGE, SQUARED_HINGE
 from certsvm.problem.rows import Part, Rows
 from certsvm.resources import ALONE
@@ -83,7 +82,7 @@ def test_intervals_of_J_and_L(
         meant = exactly_balanced(case, meant)
     J, L = exact_objective(case, w), exact_dual(case, meant)
     first, second = (
-        interval_sums(part_of(problem, rows), alpha[rows], w, claimed)
+        interval_sums(part_of(problem, rows), ALONE, alpha[rows], w, claimed)
         for rows in (slice(0, 17), slice(17, 40))
     )
     first += second
@@ -135,7 +134,7 @@ def test_a_dual_point_outside_the_box(value: float) -> None:
     problem, _ = in_memory(0)
     alpha = np.zeros(40)
     alpha[0] = value
-    sums = interval_sums(problem, alpha, np.zeros(4), certificate_of(problem))
+    sums = interval_sums(problem, ALONE, alpha, np.zeros(4), certificate_of(problem))
     assert sums.box_violation > 0.0
 
 

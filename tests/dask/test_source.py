@@ -15,11 +15,19 @@ from tests.dask.problems import blocks, cut, data
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[np.ones((2, 3)), np.ones((2, 4))]], [["a", "b"], ["a", "b"]], "numbers of columns"),
+        (
+            [[np.ones((2, 3)), np.ones((2, 4))]],
+            [["a", "b"], ["a", "b"]],
+            "different columns: 3 in block 1, 4 in block 2",
+        ),
         ([[np.ones((2, 3))]], [["a", "a"]], "class"),
         ([[np.ones((2, 3))]], [["a", "b"], ["a"]], "cut alike"),
         ([[np.full((2, 3), np.nan)]], [["a", "b"]], "block 1 of the data.*NaN"),
-        ([[np.ones((2, 3)), np.ones((2, 3))]], [["a", "b"], [1, 2]], "text in some blocks"),
+        (
+            [[np.ones((2, 3)), np.ones((2, 3))]],
+            [["a", "b"], [1, 2]],
+            "different types in different blocks",
+        ),
         ([[np.ones((2, 3))]], [["a", "b", "a"]], "a label for each row"),
         ([[np.ones((0, 3))]], [[]], "no rows"),
         ([[]], [], "no rows"),
@@ -51,7 +59,7 @@ def test_labels_that_a_common_type_would_merge(client: Client) -> None:
     X, _ = data(200)
     whole = np.where(X[:100, 0] > 0, 2**53 + 1, 0)
     parts = np.where(X[100:, 0] > 0, 2.0**53, 0.0)
-    with pytest.raises(ValueError, match="cannot be told apart"):
+    with pytest.raises(ValueError, match="different types in different blocks"):
         LinearSVC().fit(cut(X, 100), [whole, parts])
 
 

@@ -11,8 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC as OtherSVC
 
-from certsvm import LinearSVC, Model, fit_path, verify
-from certsvm.fitting.fit_classes import PrintedProgress
+from certsvm import LinearSVC, Model, fit_path, train, verify
 
 X, y = make_classification(n_samples=300, n_informative=4, n_classes=3, random_state=0)
 
@@ -93,19 +92,20 @@ def test_a_stream() -> None:
 def test_an_interruption_ends_it(in_first_pass: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
 
-    def begin(self: Any, i: int, label: Any, problem: Any) -> list[Any]:
+    def interrupt(progress: Any) -> None:
+        raise KeyboardInterrupt
+
+    def interrupted(problem: Any, *arguments: Any, **options: Any) -> Any:
         begun.append(problem.C)
+        if problem.C == 0.1:
+            if in_first_pass:
+                raise KeyboardInterrupt
+            options["callbacks"] = [interrupt]
+        return train(problem, *arguments, **options)
 
-        def interrupt(progress: Any) -> None:
-            raise KeyboardInterrupt
-
-        if problem.C == 0.1 and in_first_pass:
-            raise KeyboardInterrupt
-        return [interrupt] if problem.C == 0.1 else []
-
-    monkeypatch.setattr(PrintedProgress, "begin", begin)
+    monkeypatch.setattr("certsvm.fitting.fit_classes.train", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted") as warned:
-        models = fit_path(LinearSVC(random_state=0, verbose=1), X, y == 1, [1.0, 0.1, 0.01])
+        models = fit_path(LinearSVC(random_state=0), X, y == 1, [1.0, 0.1, 0.01])
     assert {warning.filename for warning in warned} == {__file__}
     assert begun == [0.01, 0.1]
     assert [bool(model.coef_.any()) for model in models] == [False, not in_first_pass, True]

@@ -25,7 +25,6 @@ from certsvm.files.tables import Table
 from certsvm.matrices import refuse_broken
 from certsvm.solvers import make_solver
 from certsvm.training.loop import train
-from certsvm.training.settings import Checkpoint
 from tests.cli.running import noisy, write
 from tests.faults import mutations
 from tests.faults.proofs import false_verdicts
@@ -80,8 +79,7 @@ class Mutants:
     def train(self, solver: str, path: Path) -> None:
         """Go on from a checkpoint, which must not prove what is not true."""
         problem = Problem(Rows(self.X), np.where(self.y > 0, 1.0, -1.0), C=1.0)
-        checkpoint = Checkpoint(path, interval=0.0)
-        result = train(problem, make_solver(solver), tol=1e-4, max_iter=4, checkpoint=checkpoint)
+        result = train(problem, make_solver(solver), tol=1e-4, max_iter=4, checkpoint=path)
         true = train(problem, make_solver("newton"), tol=1e-12).certificate
         claim = result.certificate
         assert claim.dual - claim.dual_rounding <= true.primal

@@ -3,7 +3,6 @@
 import functools
 import itertools
 import tempfile
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,11 @@ from certsvm import LinearSVC, Model, fit_stream, train, verify_model
 from certsvm.files.batch import Batch
 from certsvm.files.block_file import Summary, write_blocks
 from certsvm.files.streams import BlockStream
-from certsvm.fitting.fit_model import fit_model
-from certsvm.fitting.sources import StreamSource
 from certsvm.kernels.losses import LOSSES
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import StreamedProblem
 from certsvm.solvers import BlockDCD, Solver, Start
-from certsvm.training.settings import Checkpoint, Result, Settings
+from certsvm.training.settings import Result
 from tests.cli.running import run
 from tests.problems import Case, cases, exact, exact_objective, optimum
 
@@ -111,9 +108,9 @@ def test_it_goes_on_from_a_start(with_alpha: bool) -> None:
 def test_a_checkpoint_holds_the_dual_point(solver: str, tmp_path: Path) -> None:
     blocks, path = cut(*text(), 5), tmp_path / "run"
     how: dict[str, Any] = {"C": 10.0, "tol": 1e-3}
-    part = fit(blocks, solver, max_iter=4, checkpoint=Checkpoint(path), **how)
+    part = fit(blocks, solver, max_iter=4, checkpoint=path, **how)
     assert not part.certificate.met
-    rest = fit(blocks, solver, checkpoint=Checkpoint(path), **how)
+    rest = fit(blocks, solver, checkpoint=path, **how)
     assert rest.certificate.met
     assert rest.history[0].passes == 4
     assert rest.history[0].dual == pytest.approx(part.certificate.dual, rel=1e-9)
@@ -207,42 +204,10 @@ def test_separable_classes_with_a_free_intercept(C: float) -> None:
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_a_witness_that_costs_no_reading_is_the_default(loss: str) -> None:
+def test_a_witness_is_confirmed(loss: str) -> None:
     X, y = text()
-    blocks, readings = cut(X, y, 10), [0]
-
-    def begin() -> Blocks:
-        readings[0] += 1
-        return blocks
-
-    models = {}
-    for witness in (None, False, True):
-        readings[0] = 0
-        models[witness] = fit_stream(begin, loss=loss, C=10.0, witness=witness), readings[0]
-    (model, n), (without, least), (_, most) = (models[w] for w in (None, False, True))
-    assert n == least < most
-    assert without.witness is None
+    blocks = cut(X, y, 10)
+    assert fit_stream(blocks, loss=loss, C=10.0).witness is None
+    model = fit_stream(blocks, loss=loss, C=10.0, witness=True)
     assert model.certificates[0].met
     assert verify_model(model, blocks).verdict == "confirmed"
-
-
-def test_newton_and_little_memory_have_no_witness_by_default() -> None:
-    X, y = text(500, 50)
-    assert fit_stream(cut(X, y, 10), solver="smoothed-newton").witness is None
-    for room, kept in ((100_000, False), (1_000_000, True)):
-        source = StreamSource(BlockStream(lambda: cut(X, y, 10), cache_bytes=room))
-        assert (fit_model(source, Settings(tol=0.1)).model.witness is not None) == kept
-
-
-def test_of_many_classes_only_witnesses_are_kept() -> None:
-    X, y = load_digits(return_X_y=True)
-    source = StreamSource(BlockStream(lambda: cut(X, y, 3)))
-    settings = Settings(tol=0.1, solver="block-dcd")
-    model, results = fit_model(source, settings)
-    assert model.witness is not None
-    assert all(result.alpha is None and result.start.alpha is None for result in results)
-    kept = fit_model(source, replace(settings, keep_alpha=True)).results
-    assert all(result.alpha is not None for result in kept)
-    # Room for one class is none for all of ten.
-    source.stream.cache_bytes = 400 * len(y)
-    assert fit_model(source, settings).model.witness is None

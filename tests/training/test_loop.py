@@ -1,22 +1,19 @@
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import certsvm.problem.rows as part_module
-from certsvm import History, LinearSVC, Rows, train
+from certsvm import History, Rows, train
 from certsvm.certificates.dual import dual_bound, dual_point
 from certsvm.certificates.primal import primal_bound
 from certsvm.files.streams import BlockStream
 from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.solvers import SGDm, SGDs, WorkingSet, make_solver
-from certsvm.training import loop
 from certsvm.training import settings as training
 from certsvm.training.settings import Progress
 from tests.interrupts import ctrl_c_at
@@ -231,23 +228,3 @@ def test_a_callback_cannot_change_the_certified_w(problem: Problem) -> None:
     untouched = train(problem, SGDs(), tol=0.01, seed=0)
     meddled = train(problem, SGDs(), tol=0.01, seed=0, callbacks=[meddle])
     np.testing.assert_array_equal(untouched.w, meddled.w)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_columns_of_other_scales_are_warned_of_once(
-    form: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X = np.random.default_rng(0).standard_normal((60, 3)) * [1.0, 50.0, 2e5]
-    clf = LinearSVC(solver="sgd-s", tol=1e-9, max_iter=5, random_state=0)
-
-    def warned() -> list[str]:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            clf.fit(form(X), np.arange(60) % 4)
-        return [str(w.message) for w in caught if issubclass(w.category, loop.ScaleWarning)]
-
-    assert not warned()
-    monkeypatch.setattr(loop, "_LONG", 0.0)
-    (message,) = warned()
-    assert f"by a factor of {np.abs(X).max(0)[2] / np.abs(X).max(0)[0]:.2g}" in message
-    assert "StandardScaler" in message

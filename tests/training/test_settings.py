@@ -19,16 +19,9 @@ from certsvm.problem.base import Objective
 from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.solvers import SOLVERS, SGDs, Solver, make_solver
 from certsvm.solvers import auto as auto_module
-from certsvm.training import settings
-from certsvm.training.settings import (
-    KIND,
-    OUT_OF_PASSES,
-    TARGET_MET,
-    Checkpoint,
-    CheckpointError,
-    Progress,
-    Settings,
-)
+from certsvm.training import loop
+from certsvm.training.loop import KIND, CheckpointError
+from certsvm.training.settings import OUT_OF_PASSES, TARGET_MET, Progress, Settings
 
 
 @pytest.mark.parametrize(
@@ -62,7 +55,7 @@ class CrashError(Exception):
 @pytest.fixture(autouse=True)
 def after_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long writing takes; and Auto would solve the problem in one pass."""
-    monkeypatch.setattr(settings, "_SHARE", math.inf)
+    monkeypatch.setattr(loop, "_SHARE", math.inf)
     monkeypatch.setattr(auto_module, "_SMALL", 0)
 
 
@@ -107,12 +100,12 @@ def requires_no_worse(problem: Any, solver: Solver, path: Path) -> None:
     options: dict[str, Any] = {"tol": 1e-5, "max_iter": 60, "seed": 5}
     whole = train(problem, solver, **options)
     crash = max(2, whole.passes // 2)
-    checkpoint = Checkpoint(path, interval=0.0)
+    how: dict[str, Any] = {"checkpoint": path, "checkpoint_every": 0.0}
     with pytest.raises(CrashError):
-        train(problem, solver, checkpoint=checkpoint, callbacks=[crash_after(crash)], **options)
+        train(problem, solver, callbacks=[crash_after(crash)], **how, **options)
     # No pass is left to make: what is proved is what the file proves.
-    seen = train(problem, solver, checkpoint=Checkpoint(path), **options | {"max_iter": 1})
-    resumed = train(problem, solver, checkpoint=Checkpoint(path), **options)
+    seen = train(problem, solver, checkpoint=path, **options | {"max_iter": 1})
+    resumed = train(problem, solver, checkpoint=path, **options)
     assert seen.passes == crash - 1
     assert seen.reason == OUT_OF_PASSES
     assert resumed.history["passes"].tolist() == list(range(crash - 1, resumed.passes + 1))
@@ -147,7 +140,7 @@ def test_a_stream_goes_on_without_alpha(objective: dict[str, Any], tmp_path: Pat
 
 def test_a_run_that_was_finished_is_not_repeated(tmp_path: Path) -> None:
     problem = problem_in_memory()
-    checkpoint = Checkpoint(tmp_path / "run", interval=0.0)
+    checkpoint = tmp_path / "run"
     first = train(problem, make_solver("sgd-s"), tol=0.1, seed=0, checkpoint=checkpoint)
     seen: list[int] = []
     again = train(
@@ -164,9 +157,9 @@ def test_a_run_that_was_finished_is_not_repeated(tmp_path: Path) -> None:
 
 def test_time_before_a_checkpoint_counts(tmp_path: Path) -> None:
     problem, path = problem_in_memory(), tmp_path / "run"
-    train(problem, SGDs(), max_iter=2, tol=0.0, checkpoint=Checkpoint(path))
+    train(problem, SGDs(), max_iter=2, tol=0.0, checkpoint=path)
     change(path, "seconds", 1e6)
-    resumed = train(problem, SGDs(), tol=0.0, max_time=10.0, checkpoint=Checkpoint(path))
+    resumed = train(problem, SGDs(), tol=0.0, max_time=10.0, checkpoint=path)
     assert resumed.passes == 2
     assert resumed.history["seconds"].min() >= 1e6
 
@@ -176,17 +169,18 @@ def test_a_resumed_run_draws_other_rows(tmp_path: Path) -> None:
     # Each row has a column of its own, and 37 of 100 are not drawn in a pass.
     problem, solver = Problem(Rows(np.eye(200)), np.ones(200)), make_solver("sgd-r")
     for passes in range(1, 7):
-        checkpoint = Checkpoint(tmp_path / "run", interval=0.0)
+        checkpoint = tmp_path / "run"
         train(problem, solver, seed=0, max_iter=passes, tol=0.0, checkpoint=checkpoint)
     assert np.count_nonzero(read_container(tmp_path / "run", KIND).arrays["w"]) > 180
 
 
 def test_another_problem_is_refused(tmp_path: Path) -> None:
     problem, path = problem_in_memory(), tmp_path / "run"
-    train(problem, SGDs(), max_iter=2, seed=0, checkpoint=Checkpoint(path, "C = 1"))
+    train(problem, SGDs(), max_iter=2, seed=0, checkpoint=path)
     before = path.read_bytes()
-    with pytest.raises(CheckpointError, match="of a run on 'C = 1', not 'C = 2'"):
-        train(problem, SGDs(), checkpoint=Checkpoint(path, "C = 2"))
+    other = Problem(problem.rows, problem.labels, C=3.0)
+    with pytest.raises(CheckpointError, match=r"of a run on .* C = 2.0, .* not .* C = 3.0"):
+        train(other, SGDs(), checkpoint=path)
     assert path.read_bytes() == before
 
 
@@ -223,10 +217,10 @@ WRONG: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize(("name", "value"), [(name, v) for name in WRONG for v in WRONG[name]])
 def test_what_does_not_fit_is_refused(name: str, value: Any, tmp_path: Path) -> None:
     problem, path = problem_in_memory(), tmp_path / "run"
-    train(problem, make_solver("dcd"), max_iter=2, tol=0.0, checkpoint=Checkpoint(path))
+    train(problem, make_solver("dcd"), max_iter=2, tol=0.0, checkpoint=path)
     change(path, name, value)
     with pytest.raises(CheckpointError, match=r"Remove it to begin anew"):
-        train(problem, make_solver("dcd"), tol=0.0, checkpoint=Checkpoint(path))
+        train(problem, make_solver("dcd"), tol=0.0, checkpoint=path)
 
 
 @functools.cache
@@ -272,11 +266,11 @@ def test_a_forged_checkpoint_costs_time_not_truth(name: str, stream: bool, tmp_p
     solver, path = make_solver(name), tmp_path / "run"
     for forged in forgeries(not stream or name == "block-dcd"):
         path.unlink(missing_ok=True)
-        train(problem, solver, max_iter=3, tol=0.0, checkpoint=Checkpoint(path))
+        train(problem, solver, max_iter=3, tol=0.0, checkpoint=path)
         for field, value in forged.items():
             change(path, field, value)
         for n in (1, 5):
-            result = train(problem, solver, max_iter=n, tol=1e-3, checkpoint=Checkpoint(path))
+            result = train(problem, solver, max_iter=n, tol=1e-3, checkpoint=path)
             claim = result.certificate
             assert claim.dual - claim.dual_rounding <= optimum().primal, forged
             assert claim.primal + claim.primal_rounding >= optimum().dual, forged
@@ -289,9 +283,9 @@ def test_a_forged_alpha_whose_sums_overflow_proves_nothing(size: float, tmp_path
     """Those over parts may be finite."""
     problem, newton = problem_on_stream(loss=SQUARED_HINGE), make_solver("newton")
     path = tmp_path / "run"
-    train(problem, newton, max_iter=2, tol=0.0, checkpoint=Checkpoint(path))
+    train(problem, newton, max_iter=2, tol=0.0, checkpoint=path)
     change(path, "alpha", np.full(400, size))
-    result = train(problem, newton, max_iter=20, tol=1e-3, checkpoint=Checkpoint(path))
+    result = train(problem, newton, max_iter=20, tol=1e-3, checkpoint=path)
     assert result.certificate.met
 
 
@@ -305,4 +299,4 @@ def test_a_solver_that_always_begins_at_zero_takes_no_checkpoint(tmp_path: Path)
         starts_warm = False
 
     with pytest.raises(CheckpointError, match="cannot go on from a checkpoint"):
-        train(problem_in_memory(), Cold(), checkpoint=Checkpoint(tmp_path / "run"))
+        train(problem_in_memory(), Cold(), checkpoint=tmp_path / "run")

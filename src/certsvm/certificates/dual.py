@@ -131,26 +131,6 @@ def dual_sum(problem: BaseProblem, alpha: Vector) -> AlphaSums:
     return alpha_sums(problem.loss, alpha, problem.weights, problem.C)
 
 
-def bound_nearby(problem: BaseProblem, bound: Bound, alpha: Vector, other: Vector) -> Bound:
-    """L of another alpha in the box, without a pass, given that of one nearby.
-
-    The length of v = sum_k alpha_k y_k follows from L: |v|^2 / 2 is the sum of D_k less L. The
-    other's differs by at most R times the sum of the differences; ``SLACK`` covers the rounding of
-    R. What remains open counts as rounding.
-    """
-    sums, others = dual_sum(problem, alpha), dual_sum(problem, other)
-    allowance = SLACK * sum(s.alpha.rounding + s.penalty.rounding for s in (sums, others))
-    moved = SLACK * problem.R * total(np.abs(other - alpha)).high
-    open_by = allowance + bound.rounding + units(4, sums.alpha.value + sums.penalty.value)
-    half = sums.value - bound.value
-    longest = math.sqrt(2.0 * max(half + open_by, 0.0)) + moved
-    shortest = max(math.sqrt(2.0 * max(half - open_by, 0.0)) - moved, 0.0)
-    low, high = (others.value - 0.5 * length * length for length in (longest, shortest))
-    sizes = others.alpha.value + others.penalty.value + longest * longest
-    allowance += units(8, sizes) + rounding.UNDERFLOW
-    return Bound(0.5 * (low + high), 0.5 * (high - low) + allowance)
-
-
 def sum_of_part(part: Part, alpha: Vector, team: Team = ALONE) -> tuple[Vector, int]:
     """sum_k alpha_k y_k over a part, and the largest number of additions behind an entry."""
     rows = part.rows

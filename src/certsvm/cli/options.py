@@ -148,7 +148,7 @@ class Options:
                                     type=POSITIVE, metavar="C")
     witness: bool | None = _option("--witness/--no-witness", "Write MODEL.witness, by which "
                                    "`verify` recomputes L: up to four bytes for each row and "
-                                   "class. By default where it costs no pass, as of most streams.")
+                                   "class.")
     plot: str | None = _option("--plot", "Draw the result (png, svg, pdf).", metavar="PICTURE")
     scores: bool = _flag("--scores", "Print scores, too: of the second class, or of each class.")
     block_size: int | None = _option("--block-size", "Of blocks, two of which training holds at "

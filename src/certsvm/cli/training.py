@@ -49,8 +49,8 @@ _PER_BYTE = 3
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row; other
 # solvers need less.
 _PER_ROW_OF_WITNESS = 120
-# Codes of up to four bytes for each class, which are joined at the end.
-_PER_CODE = 12
+# Codes of up to four bytes for each class, which are joined at the end, and alpha before.
+_PER_CODE = 28
 # So many certificates are printed; of more classes, the worst.
 _MANY_LINES = 40
 

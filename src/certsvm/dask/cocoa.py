@@ -21,8 +21,7 @@ of rounds is enough at any C. If not, as many as fit are drawn at random. The ne
 over the latest sweeps, whose w has a smaller J than the last w.
 
 After a round, sum_k alpha_k y_k is computed from scratch, so that w carries no error from round to
-round. J is computed there and, as alpha grows and w is too short, at a few multiples of w, which
-take no other products.
+round, and J is computed there.
 
 The alpha of a group is a future: the result of tasks that depend on those of the round before. When
 a worker is lost, Dask repeats the rounds that it needs. So that they are few, alpha is copied to
@@ -39,25 +38,23 @@ Smola, Linear Support Vector Machines via Dual Cached Loops, KDD 2012.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import add, attrgetter
+from functools import partial, reduce
+from operator import add, attrgetter, itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from certsvm.certificates import primal
 from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound, sum_of_part
-from certsvm.certificates.rounding import Bound, length, product_error, scaled_error
-from certsvm.dask.cluster import add_up
-from certsvm.dask.problem import AlphaOnWorkers, ClusterProblem, joined
+from certsvm.certificates.primal import losses_at
+from certsvm.certificates.rounding import Bound, length
+from certsvm.dask.cluster import ClusterProblem, add_up, joined
 from certsvm.kernels.losses import LOSS_TYPES, Loss, box_end
 from certsvm.problem.rows import Part, Vector
-from certsvm.resources import ALONE, Team
+from certsvm.resources import ALONE
 from certsvm.solvers.auto import Auto, StreamRun
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.dual_coordinates import Indices, in_box, sweep
@@ -72,8 +69,6 @@ _OMEGA, _SOLVED = 1.2, 0.01
 # There may be up to ten times as many sweeps as ``visits`` up to so many stored values, a moment's
 # work, and fewer beyond so many for each second of the deadline, which take a small part of it.
 _FEW_VALUES, _VALUES_PER_SECOND = 2e7, 2e7
-# J is computed at these multiples of w.
-_MULTIPLES = (1.0, *(1.0 + 4.0**-i for i in range(1, 7)))
 # The least share of a sweep in the mean over the latest.
 _LATEST = 0.1
 # The workers can hold so many bytes of gathered rows, or more if their own rows are more.
@@ -148,20 +143,12 @@ class Swept:
     gathered: list[tuple[Any, Vector, Vector]]
     rest: RowSums
 
-    def merged(self, solved: Solved, i: int) -> list[Vector]:
+    def merged(self, solved: tuple[list[list[Vector]], RowSums], i: int) -> list[Vector]:
         """Alpha of each part of this group, the i-th, with that of gathered rows."""
         merged = [alpha.copy() for alpha in self.alphas]
-        for alpha, rows, new in zip(merged, self.free, solved.alphas[i], strict=True):
+        for alpha, rows, new in zip(merged, self.free, solved[0][i], strict=True):
             alpha[rows] = new
         return merged
-
-
-@dataclass(frozen=True)
-class Solved:
-    """The alpha of the gathered rows, by groups and their parts, and the sums over all rows."""
-
-    alphas: list[list[Vector]]
-    rows: RowSums
 
 
 class CocoaRun(Run):
@@ -224,41 +211,34 @@ class CocoaRun(Run):
             cluster.task("alpha", Swept.merged, one, solved, i, at=at)
             for i, (one, at) in enumerate(here)
         ]
-        rows = cluster.task("rows", attrgetter("rows"), solved, at=place)
+        rows = cluster.task("rows", itemgetter(1), solved, at=place)
         sent = cluster.task("w", attrgetter("w"), rows, at=place)
-        losses = problem.sums_of(losses_at_multiples, problem.loss, sent)
+        losses = problem.sums_of(losses_at, problem.loss, sent)
         futures = cluster.begin([*alphas, sent, rows, *losses])
         self._alphas, self._sent = futures[: len(alphas)], futures[len(alphas)]
         sums, *of_parts = cluster.gathered(futures[len(alphas) + 1 :])
-        self._w, self._point = sums.w, self._point_of(sums, self._alphas)
-        points = []
-        for factor, losses_there in zip(_MULTIPLES, add_up(of_parts), strict=True):
-            J = losses_there.primal(problem.C, factor * self._w, error_at(self._w, factor))
-            points.append((factor * self._w, J))
-        self._primal = min(points, key=lambda point: point[1].high)
+        w = self._w = sums.w
+        self._primal = w, add_up(of_parts).primal(problem.C, w, length(w))
+        kept = partial(_on_client, problem, self._alphas) if self._options.keep_alpha else None
+        self._point = sums.point("dual coordinates", kept, self._alphas)
         self.best.offer(self._primal[1].value, dual_bound(self._point)[0].value)
-
-    def _point_of(self, sums: RowSums, alphas: Sequence[Any]) -> DualPoint:
-        """The dual point of a round, with alpha itself if it is to be kept."""
-        problem = self._problem
-
-        def on_client() -> Vector:
-            return np.concatenate(problem.in_order(problem.cluster.gathered(alphas)))
-
-        kept = on_client if self._options.keep_alpha else None
-        return sums.point("dual coordinates", kept, AlphaOnWorkers(alphas))
 
     def candidates(self) -> Iterator[Vector]:
         """The w of alpha."""
         yield self._w
 
     def primal(self) -> tuple[Vector, Bound] | None:
-        """A multiple of the w of alpha, and J there."""
+        """The w of alpha, and J there."""
         return self._primal
 
     def dual(self) -> DualPoint | None:
         """Alpha after the last round."""
         return self._point
+
+
+def _on_client(problem: ClusterProblem, alphas: Sequence[Any]) -> Vector:
+    """The alpha of all rows, given futures of that of groups."""
+    return np.concatenate(problem.in_order(problem.cluster.gathered(alphas)))
 
 
 def alpha_at_start(
@@ -298,19 +278,22 @@ def sweep_group(
         others = alpha.copy()
         others[rows] = 0.0
         rest.append(RowSums.of(part, others, loss, C))
-    return Swept(alphas, free, gathered, functools.reduce(add, rest))
+    return Swept(alphas, free, gathered, reduce(add, rest))
 
 
 def solve(
     rest: Sequence[RowSums], gathered: Sequence[Sequence[tuple[Any, Vector, Vector]]], rho: float,
     loss: Loss, C: float, visits: int, most_values: float, seed: tuple[int, ...],
-) -> Solved:  # fmt: skip
-    """The second half of a round: L is maximised over the gathered rows, on one worker."""
-    rng, of_rest = np.random.default_rng(seed), functools.reduce(add, rest)
+) -> tuple[list[list[Vector]], RowSums]:  # fmt: skip
+    """The second half of a round: L is maximised over the gathered rows, on one worker.
+
+    Returns their alpha, by groups and parts, and the sums over all rows.
+    """
+    rng, of_rest = np.random.default_rng(seed), reduce(add, rest)
     matrices, signed, alphas = zip(*(piece for group in gathered for piece in group), strict=True)
     alpha = np.concatenate(alphas)
     if not alpha.size:
-        return Solved([[alpha for _ in group] for group in gathered], of_rest)
+        return [[alpha for _ in group] for group in gathered], of_rest
     # One part, since orders in which each block comes as a whole take several times as many sweeps.
     part = joined(matrices, signed, rho)
     w, mean, first = of_rest.w + sum_of_part(part, alpha)[0], np.zeros(alpha.size), math.inf
@@ -329,23 +312,5 @@ def solve(
     # A mean may be beyond an end of the box by its rounding.
     mean = in_box(part, mean, loss, C)
     new = iter(np.split(mean, np.cumsum([alpha.size for alpha in alphas])))
-    return Solved(
-        [[next(new) for _ in group] for group in gathered],
-        of_rest + RowSums.of(part, mean, loss, C),
-    )
-
-
-def losses_at_multiples(part: Part, team: Team, loss: Loss, w: Vector) -> NDArray[np.object_]:
-    """The ``LossSums`` of a part's rows at each of the multiples of w."""
-    products = np.empty(part.rows.n_rows)
-    primal.multiply(part, w, products, team)
-    at_multiples = [
-        primal.losses_of(part, team, loss, factor * products, error_at(w, factor))
-        for factor in _MULTIPLES
-    ]
-    return np.array(at_multiples, dtype=object)
-
-
-def error_at(w: Vector, factor: float) -> float:
-    """The error of products with a multiple of w, which are multiples of those with w."""
-    return scaled_error(product_error(w), length(w), factor)
+    solved = [[next(new) for _ in group] for group in gathered]
+    return solved, of_rest + RowSums.of(part, mean, loss, C)

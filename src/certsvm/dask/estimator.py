@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -11,24 +12,17 @@ import dask
 import numpy as np
 from dask.delayed import delayed
 from distributed import Client, default_client
-from sklearn.base import _fit_context
 from sklearn.base import clone as clone_of
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from certsvm.certificates.certificate import COARSE_TOL
 from certsvm.dask.cluster import Cluster, ClusterLostError
 from certsvm.dask.source import SOLVERS, ClusterSource, as_rows, cut_together
 from certsvm.estimators.linear_svc import LinearSVC as LocalLinearSVC
-from certsvm.estimators.linear_svc import rollback
-from certsvm.fitting.fit_classes import fit_classes
+from certsvm.fitting.sources import Source
 from certsvm.solvers import Solver
-from certsvm.training.settings import LOST
-from certsvm.verification.optimum_intervals import unflippable
-
-# Parameters of the estimator in memory: for threads and devices of one machine, and for programs
-# that were written for scikit-learn's LinearSVC, which has no cluster.
-_NOT_HERE = ("n_jobs", "warm_start", "device", "penalty", "dual", "multi_class")
+from certsvm.training.settings import LOST, Result
 
 
 class LinearSVC(LocalLinearSVC):
@@ -92,11 +86,7 @@ class LinearSVC(LocalLinearSVC):
     _doc_link_template = "https://certsvm.github.io/certsvm/api/certsvm.dask.{estimator_name}.html"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: constraint
-            for name, constraint in LocalLinearSVC._parameter_constraints.items()
-            if name not in _NOT_HERE
-        },
+        **LocalLinearSVC._parameter_constraints,
         "solver": [StrOptions({"auto", *SOLVERS}), Solver],
         "client": "no_validation",  # type: ignore[dict-item]
         "deadline": [Interval(Real, 0, None, closed="neither")],
@@ -121,7 +111,6 @@ class LinearSVC(LocalLinearSVC):
         )  # fmt: skip
         self.client, self.deadline, self.recheck = client, deadline, recheck
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Train to the accuracy ``tol``, or until a limit is reached.
 
@@ -145,16 +134,14 @@ class LinearSVC(LocalLinearSVC):
         ClusterLostError
             If the cluster makes no progress; its ``model`` is what was trained until then.
         """
-        with rollback(self):
-            source = self._source(X, y, sample_weight)
-            settings = self._settings(source)
-            results = fit_classes(source, settings)
-            self._set_fitted(source, results)
-            reasons = [result.reason for result in results if result.reason.startswith(LOST)]
-            if reasons:
-                raise ClusterLostError(reasons[0].removeprefix(f"{LOST}: "), copy.copy(self))
-        self._warn_if_missed(results, settings)
+        super().fit(X, y, sample_weight)
         return self
+
+    def _set_fitted(self, source: Source, results: Sequence[Result]) -> None:
+        super()._set_fitted(source, results)
+        for result in results:
+            if result.reason.startswith(LOST):
+                raise ClusterLostError(result.reason.removeprefix(f"{LOST}: "), copy.copy(self))
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> ClusterSource:
         """The data, loaded on the workers."""
@@ -176,13 +163,11 @@ class LinearSVC(LocalLinearSVC):
         """Clone the estimator with the same client, as a connection cannot be copied."""
         parameters = self.get_params(deep=False)
         client = parameters.pop("client")
-        copies = {name: clone_of(value, safe=False) for name, value in parameters.items()}
-        return type(self)(**copies, client=client)
+        return type(self)(**clone_of(parameters, safe=False), client=client)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the client, which belongs to this process."""
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "client": None}
+        return {**super().__getstate__(), "client": None}
 
     def decision_function(self, X: Any) -> Any:
         """Decision values, lazy for a Dask collection.
@@ -214,47 +199,6 @@ class LinearSVC(LocalLinearSVC):
         """
         return self._lazily(X, "predict")
 
-    def decision_interval(self, X: Any) -> Any:
-        """Intervals of the exact optimum's decision values, lazy for a Dask collection.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        low, high : array of shape (n_samples,) or (n_samples, n_classes)
-            Dask arrays if X is a Dask collection.
-        """
-        ends = self._lazily(X, "decision_interval")
-        if not hasattr(X, "dask"):
-            return ends
-        half = ends.shape[1] // 2
-        return (ends[:, 0], ends[:, 1]) if half == 1 else (ends[:, :half], ends[:, half:])
-
-    def stability(self, X: Any, sample_weight: Any = None) -> Any:
-        """The share of predictions that more training could not flip, lazy for a collection.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            The rows.
-        sample_weight : array-like or Dask array of shape (n_samples,), default=None
-            Weights of the rows in the share.
-
-        Returns
-        -------
-        share : float or Dask scalar
-            From 0 to 1.
-        """
-        if not hasattr(X, "dask"):
-            return super().stability(X, sample_weight)
-        sure = self._lazily(X, "stability")
-        if sample_weight is None:
-            return sure.mean()
-        return (sure * sample_weight).sum() / sample_weight.sum()
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows that are predicted rightly, by weight.
 
@@ -280,7 +224,7 @@ class LinearSVC(LocalLinearSVC):
         check_is_fitted(self)
         if hasattr(X, "columns"):
             roles = [name for name in (y, sample_weight) if isinstance(name, str)]
-            self._check_names([name for name in X.columns if name not in roles])
+            _check_feature_names(self, X._meta.drop(columns=roles), reset=False)
         local, blocks = self._local(), cut_together(X, y, sample_weight)
         weights = dask.compute(
             [delayed(_weights_rightly)(local, block) for block in blocks], scheduler=self.client
@@ -291,30 +235,16 @@ class LinearSVC(LocalLinearSVC):
     def _lazily(self, X: Any, method: str) -> Any:
         """What a method answers; for a collection, when it is computed."""
         check_is_fitted(self)
-        if isinstance(X, list | tuple) and any(hasattr(block, "dask") for block in X):
-            raise TypeError(
-                f"{method} takes a Dask array or data frame, or rows in memory, not a list of "
-                f"delayed blocks: call it for each block"
-            )
         if not hasattr(X, "dask"):
             return getattr(super(), method)(X)
         if hasattr(X, "columns"):
-            self._check_names(list(X.columns))
-        rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+            _check_feature_names(self, X._meta, reset=False)
+        rows = (X.to_dask_array() if hasattr(X, "to_dask_array") else X).rechunk({1: -1})
         local = self._local()
         meta = _apply(np.empty((0, self.n_features_in_)), local, method)
         one = meta.ndim == 1
         shape = {"drop_axis": 1} if one else {"chunks": (rows.chunks[0], meta.shape[1:])}
         return rows.map_blocks(_apply, local, method, dtype=meta.dtype, meta=meta, **shape)
-
-    def _check_names(self, columns: list[Any]) -> None:
-        """Raise unless the columns are those seen in ``fit``, in the same order."""
-        fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None and list(fitted) != [str(column) for column in columns]:
-            raise ValueError(
-                f"the columns must be those seen in fit, in the same order: {list(fitted)}; "
-                f"got {columns}"
-            )
 
     def _local(self) -> LocalLinearSVC:
         """The fitted model without the client, to send with tasks."""
@@ -333,11 +263,7 @@ def _weights_rightly(local: LocalLinearSVC, block: tuple[Any, Any, Any]) -> tupl
 
 
 def _apply(block: Any, local: LocalLinearSVC, method: str) -> Any:
-    """What a method answers to a block; of intervals the ends side by side, or which are sure."""
+    """What a method answers to a block."""
     if block.shape[0] == 0:
         return _apply(np.zeros((1, local.n_features_in_)), local, method)[:0]
-    if method == "stability":
-        return unflippable(*local.decision_interval(block))
-    if method == "decision_interval":
-        return np.column_stack(local.decision_interval(block))
     return getattr(local, method)(block)

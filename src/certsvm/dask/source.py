@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import delayed
@@ -25,16 +24,15 @@ from distributed import Future
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from certsvm.dask.cluster import Cluster, ClusterLostError
+from certsvm.dask.cluster import Cluster, ClusterProblem, recheck
 from certsvm.dask.cocoa import ClusterAuto, Cocoa
-from certsvm.dask.problem import AlphaOnWorkers, ClusterProblem, recheck
 from certsvm.files.streams import DataChangedError, block_digest, checked_block
 from certsvm.fitting.sources import ClassWeight, Source, classes_of
 from certsvm.matrices import checked_matrix, exact_labels
 from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, ClassSurvey, Objective
 from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.solvers import SmoothedNewton, Solver
-from certsvm.training.settings import LOST, Result
+from certsvm.training.settings import Result
 
 SOLVERS: dict[str, Solver] = {
     "cocoa": Cocoa(), "smoothed-newton": SmoothedNewton(), "newton": SmoothedNewton()
@@ -78,13 +76,16 @@ class ClusterSource(Source):
                     "the files of a folder hold their labels and weights: pass y=None and "
                     "sample_weight=None"
                 )
-            blocks, names, self.origin = blocks_of_folder(Path(X))
+            blocks, self.feature_names, self.origin = blocks_of_folder(Path(X))
         else:
-            blocks, names = cut_together(X, y, sample_weight), None
+            blocks = cut_together(X, y, sample_weight)
         self._load(blocks)
         first = self.summaries[0]
-        self.n_rows = sum(summary.n_rows for summary in self.summaries)
-        self.n_columns, self.feature_names = first.n_columns, names or first.names
+        # The number of rows before each block, and in all.
+        self.firsts = np.cumsum([0, *(summary.n_rows for summary in self.summaries)])
+        self.n_rows = int(self.firsts[-1])
+        self.n_columns = first.n_columns
+        self.feature_names = self.feature_names or first.names
         surveys: dict[Any, ClassSurvey] = defaultdict(ClassSurvey)
         for summary in self.summaries:
             for label, survey in summary.classes.items():
@@ -104,14 +105,12 @@ class ClusterSource(Source):
         kept = [i for i, summary in enumerate(summaries) if summary.n_rows]
         if not kept:
             raise ValueError("there are no rows in the data")
-        first = summaries[kept[0]]
-        for i in kept:
-            other = summaries[i]
-            if (other.n_columns, other.names) != (first.n_columns, first.names):
-                what = "numbers of columns" if other.n_columns != first.n_columns else "columns"
+        columns = [summaries[i].names or summaries[i].n_columns for i in kept]
+        for i, here in zip(kept, columns, strict=True):
+            if here != columns[0]:
                 raise ValueError(
-                    f"the blocks have different {what}: {first.names or first.n_columns} in block "
-                    f"{kept[0] + 1}, {other.names or other.n_columns} in block {i + 1}"
+                    f"the blocks have different columns: {columns[0]} in block {kept[0] + 1}, "
+                    f"{here} in block {i + 1}"
                 )
         self.blocks, self.summaries = [futures[i] for i in kept], [summaries[i] for i in kept]
         self.groups = self.cluster.groups(self.blocks)
@@ -122,12 +121,11 @@ class ClusterSource(Source):
             if objective.frees(self.intercept_scaling):
                 return SOLVERS["newton"]
             return ClusterAuto() if self.dimension <= _FEW_COLUMNS else Cocoa()
-        if isinstance(solver, Cocoa | SmoothedNewton | ClusterAuto):
-            return solver
-        if isinstance(solver, Solver) or solver not in SOLVERS:
+        chosen = solver if isinstance(solver, Solver) else SOLVERS.get(solver)
+        if not isinstance(chosen, Cocoa | SmoothedNewton | ClusterAuto):
             names = ", ".join(map(repr, ("auto", *SOLVERS)))
             raise ValueError(f"solver {solver!r} does not run on a cluster: use one of {names}")
-        return SOLVERS[solver]
+        return chosen
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
         """Several: while one waits for the end of its round, others go on."""
@@ -137,44 +135,34 @@ class ClusterSource(Source):
             return min(most, len({group.worker for group in self.groups}))
         return min(most, max(1, int(_MOST_BYTES / (8 * self.dimension**2))))
 
-    def parts(self, class_weights: dict[Any, float], firsts: NDArray[np.int64]) -> list[Future]:
-        """The blocks as parts of a problem, given signed weights of classes: see ``part_of``."""
-        making = [
-            self.cluster.task("part", part_of, block, summary.digest, class_weights, first)
-            for block, summary, first in zip(
-                self.blocks, self.summaries, firsts[:-1].tolist(), strict=True
-            )
-        ]
-        return self.cluster.begin(making)
+    def parts(self, class_weights: dict[Any, float]) -> list[Future]:
+        """The blocks as parts of a problem, given signed weights of classes: see ``part``."""
+        about = zip(self.blocks, self.summaries, self.firsts[:-1].tolist(), strict=True)
+        return self.cluster.begin([
+            self.cluster.task("part", LoadedBlock.part, block, summary.digest, class_weights, first)
+            for block, summary, first in about
+        ])  # fmt: skip
 
     def problem(self, i: int, objective: Objective) -> ClusterProblem:
         """The i-th problem."""
-        if self.cluster.lost is not None:
-            raise ClusterLostError(self.cluster.lost)
         return ClusterProblem(self, i, objective)
 
     def finish(self, i: int, problem: BaseProblem, result: Result) -> Result:
         """Check the certificate again, and release what the workers keep."""
         assert isinstance(problem, ClusterProblem)
         if self._recheck:
-            try:
-                result = recheck(problem, result)
-            except ClusterLostError as error:
-                # The certificate stands, but the user must know that it was not checked again.
-                result = replace(result, reason=f"{LOST}: {error}")
-        if isinstance(result.response, AlphaOnWorkers):
-            result = replace(result, response=None)
-        return result
+            result = recheck(problem, result)
+        return replace(result, response=None)
 
 
 def _classes(labels: set[Any]) -> NDArray[Any]:
-    if len({isinstance(label, str) for label in labels}) > 1:
-        raise ValueError("labels are text in some blocks and numbers in others")
-    classes = np.array(sorted(labels))
+    # Some types have an order among each other, but an array cannot hold both.
+    mixed = len({isinstance(label, str) for label in labels}) > 1
+    classes = np.array([] if mixed else sorted(labels))
     if set(classes.tolist()) != labels:
         raise ValueError(
-            "labels of different types in different blocks cannot be told apart: convert them to "
-            "one type"
+            "labels have different types in different blocks, such as text and numbers, or floats "
+            "and large integers: convert them to one type"
         )
     check_classification_targets(classes)
     return classes
@@ -203,6 +191,31 @@ class LoadedBlock:
     codes: NDArray[np.intp]
     weights: Vector | None
 
+    def part(self, digest: bytes, class_weights: dict[Any, float], first: int) -> Part:
+        """The block as a part of one class's problem.
+
+        Parameters
+        ----------
+        digest : bytes
+            The block's digest when it was first loaded.
+        class_weights : dict
+            The weight of each label's rows, negative on the negative side.
+        first : int
+            The number of rows in the blocks before it.
+
+        Returns
+        -------
+        part : Part
+            With the signed weight of each row.
+        """
+        if self.summary.digest != digest:
+            raise DataChangedError(
+                "a block of the data that was computed again, after its worker was lost, has "
+                "changed: its task does not give the same rows each time. Nothing is certified."
+            )
+        signed = np.array([class_weights[label] for label in self.labels.tolist()])[self.codes]
+        return Part(self.rows, signed if self.weights is None else signed * self.weights, first)
+
 
 def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> LoadedBlock:
     """Check rows, labels and weights, on a worker; ``number`` is for error messages."""
@@ -225,34 +238,6 @@ def load(block: tuple[Any, Any, Any], intercept_scaling: float, number: int) -> 
     return LoadedBlock(summary, rows, labels, codes, weights)
 
 
-def part_of(block: LoadedBlock, digest: bytes, class_weights: dict[Any, float], first: int) -> Part:
-    """A block as a part of one class's problem.
-
-    Parameters
-    ----------
-    block : LoadedBlock
-        The block, perhaps computed again.
-    digest : bytes
-        Its digest when it was first loaded.
-    class_weights : dict
-        The weight of each label's rows, negative on the negative side.
-    first : int
-        The number of rows in the blocks before it.
-
-    Returns
-    -------
-    part : Part
-        With the signed weight of each row.
-    """
-    if block.summary.digest != digest:
-        raise DataChangedError(
-            "a block of the data that was computed again, after its worker was lost, has changed: "
-            "its task does not give the same rows each time. Nothing is certified."
-        )
-    signed = np.array([class_weights[label] for label in block.labels.tolist()])[block.codes]
-    return Part(block.rows, signed if block.weights is None else signed * block.weights, first)
-
-
 @sizeof.register(LoadedBlock)
 def _size_of_block(block: LoadedBlock) -> int:
     """The size in bytes, for Dask's supervision of memory."""
@@ -262,8 +247,7 @@ def _size_of_block(block: LoadedBlock) -> int:
 def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
     """Blocks ``(X, y, weights)`` of the same rows, perhaps delayed.
 
-    Labels and weights may be the names of columns if X is a data frame, and vectors in memory if it
-    is an array.
+    Labels and weights may be the names of columns if X is a data frame.
 
     Raises
     ------
@@ -283,14 +267,13 @@ def cut_together(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
     given = {name: value for name, value in given.items() if value is not None}
     frames = all(hasattr(value, "to_dask_array") for value in given.values())
     if not frames:
-        given = {name: _blocks(_aligned(value, X, name), name) for name, value in given.items()}
+        given = {name: _blocks(value, name) for name, value in given.items()}
     counts = {name: v.npartitions if frames else len(v) for name, v in given.items()}
-    for name, count in counts.items():
-        if count != counts["X"]:
-            raise ValueError(
-                f"X has {counts['X']} blocks of rows, {name} has {count}: they must be cut alike. "
-                "Take both from the same data frame, rechunk one of them, or pass lists of blocks."
-            )
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            f"X, y and weights must be cut alike, and their numbers of blocks are {counts}. Take "
+            "all from the same data frame, rechunk one of them, or pass lists of blocks."
+        )
     if not frames:
         return [_triple(*block) for block in zip(*given.values(), strict=True)]
     # Apart from each other, files of few columns would be read several at a time.
@@ -305,19 +288,6 @@ def _triple(X: Any, y: Any, weights: Any = None) -> tuple[Any, Any, Any]:
     return X, y, weights
 
 
-def _aligned(vector: Any, X: Any, name: str) -> Any:
-    """Cut a vector like X, if that is an array whose chunks are known."""
-    lazy = hasattr(vector, "rechunk")
-    if name == "X" or not hasattr(X, "rechunk") or isinstance(vector, list | tuple):
-        return vector
-    vector = vector if lazy else da.asarray(np.asarray(vector))
-    if math.isnan(vector.shape[0]) or math.isnan(X.shape[0]):
-        return vector
-    if vector.shape[0] != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows, {name} has {vector.shape[0]} entries")
-    return vector.rechunk({0: X.chunks[0]})
-
-
 def _blocks(collection: Any, name: str) -> list[Any]:
     """The blocks of a collection, delayed or not."""
     if isinstance(collection, list | tuple):
@@ -325,17 +295,14 @@ def _blocks(collection: Any, name: str) -> list[Any]:
     if not hasattr(collection, "to_delayed"):
         raise TypeError(
             f"{name} must be a Dask array or data frame, or a list of (delayed) blocks, got "
-            f"{type(collection).__name__}. For data in memory use certsvm.LinearSVC."
+            f"{type(collection).__name__}: da.from_array(..., chunks=X.chunks[0]) makes one. For "
+            "data in memory use certsvm.LinearSVC."
         )
+    if hasattr(collection, "rechunk") and collection.ndim == 2:
+        # Rows are whole in a block. This moves none of them.
+        collection = collection.rechunk({1: -1})
     blocks = collection.to_delayed()
-    if getattr(blocks, "ndim", 1) == 2:
-        if blocks.shape[1] != 1:
-            raise ValueError(
-                f"{name} is cut into blocks of columns as well: rows must be whole. Use "
-                "rechunk({1: -1}), which does not move rows."
-            )
-        blocks = blocks[:, 0]
-    return list(blocks)
+    return list(getattr(blocks, "flat", blocks))
 
 
 def blocks_of_folder(folder: Path) -> tuple[list[Any], list[str] | None, dict[str, Any]]:
@@ -345,25 +312,22 @@ def blocks_of_folder(folder: Path) -> tuple[list[Any], list[str] | None, dict[st
     """
     from certsvm.files import BlockFile
 
-    files = [folder] if folder.is_file() else sorted(folder.glob("*.arrow"))
-    opened = [BlockFile(path) for path in files if not path.name.startswith(".")]
+    files = [folder] if folder.is_file() else sorted(folder.glob("[!.]*.arrow"))
+    opened = [BlockFile(path) for path in files]
     if not opened:
         raise ValueError(f"{folder}: no block files (*.arrow) there; certsvm convert makes them")
-    n_columns = max(file.summary.n_columns for file in opened)
-    names, origin = opened[0].feature_names, opened[0].origin
-    for file in opened[1:]:
+    first, n_columns = opened[0], max(file.summary.n_columns for file in opened)
+    names, origin = first.feature_names, first.origin
+    for file in opened:
         # The origin says, among others, whether the indices of text count from zero or from one.
         if (file.feature_names, file.origin) != (names, origin):
             raise ValueError(
-                f"{file.path} has other columns than {opened[0].path}: {file.feature_names} "
+                f"{file.path} has other columns than {first.path}: {file.feature_names} "
                 f"({file.origin}), not {names} ({origin})"
             )
     read = delayed(_read, pure=False)
-    blocks = [
-        read(str(file.path.absolute()), i, n_columns)
-        for file in opened
-        for i in range(file.n_blocks)
-    ]
+    places = [(str(f.path.absolute()), i) for f in opened for i in range(f.n_blocks)]
+    blocks = [read(*place, n_columns) for place in places]
     return blocks, None if names is None else list(names), origin
 
 
@@ -372,8 +336,6 @@ def _read(path: str, position: int, n_columns: int) -> tuple[Any, Any, Any]:
     from certsvm.files import BlockFile
 
     X, y, weights = BlockFile(path).block(position)
-    if X.shape[1] > n_columns:
-        raise ValueError(f"{path} has {X.shape[1]} columns, and had {n_columns} before")
     if X.shape[1] < n_columns:
         X = sp.csr_matrix(X)
         X.resize((X.shape[0], n_columns))

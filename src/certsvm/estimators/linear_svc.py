@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certsvm import matrices
 from certsvm.certificates.certificate import DEFAULT_TOL, Certificate, Certificates, tidy
-from certsvm.fitting.fit_classes import PrintedProgress, fit_classes
+from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import MemorySource, Source, class_factors
 from certsvm.kernels.losses import HINGE, LOSSES, loss_named
 from certsvm.problem.base import Objective
@@ -356,7 +356,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
             )
         if self.checkpoint is not None and self.warm_start:
             raise ValueError("checkpoint is not for warm starts: both say where to begin")
-        seed, interval = self.random_state, 1.0 if self.verbose == 1 else 0.0
+        seed, interval = self.random_state, {0: None, 1: 1.0}.get(self.verbose, 0.0)
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return Settings(
@@ -364,7 +364,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
             max_time=self.max_time, seed=seed, n_jobs=effective_n_jobs(self.n_jobs),
             checkpoint=self.checkpoint,
             keep_alpha=self.store_dual or (self.warm_start and solver.warm_starts_from_alpha),
-            observers=[PrintedProgress(len(source.labels), interval)] if self.verbose else [],
+            print_every=interval,
         )  # fmt: skip
 
     @available_if(_learns_online)

@@ -9,84 +9,23 @@ weights and prove nothing. If no problem has completed a pass, the interrupt is 
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import math
-import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from certsvm.certificates.certificate import Certificate, percent, tidy
+from certsvm.certificates.certificate import Certificate, tidy
 from certsvm.certificates.primal import zero_bound
 from certsvm.fitting.sources import Source
 from certsvm.problem.base import BaseProblem
 from certsvm.resources import require_memory_for
 from certsvm.solvers.base import RunLostError, Solver, Start
-from certsvm.training.history import History, shown_passes, shown_record
+from certsvm.training.history import History
 from certsvm.training.loop import train
-from certsvm.training.settings import (
-    INTERRUPTED,
-    LOST,
-    Callback,
-    Checkpoint,
-    Observer,
-    Progress,
-    Result,
-    Settings,
-)
-
-_log = logging.getLogger("certsvm")
-
-
-class PrintedProgress(Observer):
-    """Prints a line now and then to standard error, and what came of each problem at its end.
-
-    Parameters
-    ----------
-    n_problems : int
-        With several, lines begin with the class.
-    interval : float, default=1.0
-        Seconds between lines of a problem; zero prints one for each pass.
-    """
-
-    def __init__(self, n_problems: int, interval: float = 1.0) -> None:
-        self._several, self._interval = n_problems > 1, interval
-        self._n_problems, self._n_proved = n_problems, 0
-
-    def begin(self, i: int, label: Any, problem: BaseProblem) -> Sequence[Callback]:
-        """A callback that prints."""
-        prefix, last = f"class {tidy(label)}: " if self._several else "", -math.inf
-
-        def after_pass(progress: Progress) -> None:
-            nonlocal last
-            if time.perf_counter() - last < self._interval:
-                return
-            last = time.perf_counter()
-            _print(f"{prefix}{shown_record(progress.record)}")
-
-        return [after_pass]
-
-    def end(self, i: int, label: Any, result: Result) -> None:
-        """Print the certificate, and of several classes how many targets are proved so far."""
-        self._n_proved += result.certificate.met
-        so_far = f"; {self._n_proved} of {self._n_problems} classes proved" * self._several
-        passes = shown_passes(result.passes)
-        _print(f"class {tidy(label)}: {passes}, {result.certificate}{so_far}")
-
-
-def _print(line: str) -> None:
-    # Training does not end because nobody reads about it any more.
-    with contextlib.suppress(OSError, ValueError):
-        # With its end, since threads write at the same time.
-        print(f"{line}\n", file=sys.stderr, end="", flush=True)
-
+from certsvm.training.settings import INTERRUPTED, LOST, Result, Settings
 
 Finish = Callable[[int, BaseProblem, Result], Result]
 """Called with a trained problem and its result; returns the result to report."""
@@ -122,16 +61,14 @@ def fit_classes(
     [True]
     """
     solver = source.solver(settings.solver, settings.objective)
-    labels = source.labels
+    labels, folder = source.labels, settings.checkpoint
     seeds = np.random.SeedSequence(settings.seed).spawn(len(labels))
     workers = source.at_once(solver, settings.n_jobs)
     source.starts = start
     stop = threading.Event() if settings.stop is None else settings.stop
     each = replace(settings, n_jobs=max(1, settings.n_jobs // workers), stop=stop)
     # Each running problem has its vectors, each that has ended its answer.
-    n_vectors = workers * solver.n_vectors + len(labels)
-    require_memory_for(source.dimension, n_vectors)
-    began = time.perf_counter()
+    require_memory_for(source.dimension, workers * solver.n_vectors + len(labels))
     # What kept problems from completing a first pass.
     errors: list[BaseException] = []
 
@@ -144,25 +81,22 @@ def fit_classes(
                 result = train(
                     problem, solver, each, seed=seeds[i],
                     start=None if start is None else start[i],
-                    checkpoint=_checkpoint(source, settings, i),
+                    checkpoint=folder and Path(folder, f"class-{i}.checkpoint"),
                     callbacks=[*settings.callbacks, *callbacks],
                     name=f"class {tidy(labels[i])}" if len(labels) > 1 else "",
                 )  # fmt: skip
                 if not result.reason.startswith(LOST):
                     result = source.finish(i, problem, result)
                     result = result if finish is None else finish(i, problem, result)
-        except KeyboardInterrupt as error:
-            stop.set()
+        except (KeyboardInterrupt, RunLostError) as error:
             if result is None:
                 errors.append(error)
-            else:
-                result = replace(result, reason=INTERRUPTED)
-        except RunLostError as error:
-            errors.append(error)
-            result = replace(_untrained(source, settings, solver, i), reason=f"{LOST}: {error}")
+                result = _untrained(source, settings, solver, i)
+            lost = isinstance(error, RunLostError)
+            result = replace(result, reason=f"{LOST}: {error}" if lost else INTERRUPTED)
         if result is None:
             result = _untrained(source, settings, solver, i)
-        elif result.reason == INTERRUPTED:
+        if result.reason == INTERRUPTED:
             stop.set()
         for observer in settings.observers:
             observer.end(i, labels[i], result)
@@ -201,13 +135,6 @@ def fit_classes(
             results = fitted.result()
     if errors and not any(result.passes for result in results):
         raise errors[0]
-    if len(results) > 1 and _log.isEnabledFor(logging.INFO):
-        met = sum(result.certificate.met for result in results)
-        gap = percent(max(result.certificate.proved_gap for result in results))
-        _log.info(
-            "%d classes, %d targets met, largest proved gap %s, %.3f s",
-            len(results), met, gap, time.perf_counter() - began,
-        )  # fmt: skip
     return results
 
 
@@ -222,16 +149,3 @@ def _untrained(source: Source, settings: Settings, solver: Solver, i: int) -> Re
     )  # fmt: skip
     w = np.zeros(source.dimension)
     return Result(w, certificate, History(), INTERRUPTED, Start(w, 0), solver.name)
-
-
-def _checkpoint(source: Source, settings: Settings, i: int) -> Checkpoint | None:
-    if settings.checkpoint is None:
-        return None
-    objective = settings.objective
-    problem = (
-        f"{source.n_rows} rows, {source.n_columns} columns, {source.classes.size} classes, "
-        f"C = {objective.C}, loss = {objective.loss.name}, penalize_intercept = "
-        f"{objective.penalize_intercept}, intercept_scaling = {source.intercept_scaling}"
-    )
-    path = Path(settings.checkpoint) / f"class-{i}.checkpoint"
-    return Checkpoint(path, problem, interval=settings.checkpoint_every)

@@ -7,30 +7,28 @@ prove.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.certificates.certificate import COARSE_TOL, Certificate
-from certsvm.certificates.dual import ClassSums, Response, RowSums, bound_nearby, dual_bound
-from certsvm.certificates.rounding import Bound
+from certsvm.certificates.dual import ClassSums, Response, RowSums, dual_bound
 from certsvm.files.batch import refuse_label_of_each_row, refuse_measurements
 from certsvm.files.block_sources import block_source, only_block
 from certsvm.files.model import Model
 from certsvm.files.streams import BlockStream
-from certsvm.fitting.fit_classes import Finish, fit_classes
+from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import ClassWeight, MemorySource, Source, StreamSource
 from certsvm.kernels.losses import HINGE, Loss, loss_named
 from certsvm.problem.base import BaseProblem, Objective, PartedProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Vector, split
-from certsvm.resources import Team
+from certsvm.resources import ALONE, Team
 from certsvm.scalars import as_float, plain
-from certsvm.solvers import Auto, BlockDCD, Newton, SmoothedNewton, Solver, make_solver
-from certsvm.solvers.smoothed_newton import alpha_of_part
+from certsvm.solvers import Auto, Newton, SmoothedNewton, make_solver
+from certsvm.solvers.smoothed_newton import alpha_of
 from certsvm.training.history import closing_records
 from certsvm.training.settings import Result, Settings
 from certsvm.verification.evidence import Witness
@@ -38,10 +36,6 @@ from certsvm.verification.evidence import Witness
 # A witness may cost this much of the gap, relative to it, where the target is not met anyway.
 _WITNESS_COST = 0.05
 _BITS = (8, 16, 32)
-# What remains open of its L without a pass, relative to J. Verification allows for twice as much.
-_LARGEST_OPEN = 5e-4
-# A witness that nobody asked for may take this share of the room for caches.
-_LITTLE_ROOM = 0.1
 
 
 class Fit(NamedTuple):
@@ -64,7 +58,7 @@ class Fit(NamedTuple):
         return all(certificate.met for certificate in self.model.certificates)
 
 
-def fit_model(source: Source, settings: Settings, *, witness: bool | None = None) -> Fit:
+def fit_model(source: Source, settings: Settings, *, witness: bool | None = False) -> Fit:
     """Train a model.
 
     Parameters
@@ -73,9 +67,8 @@ def fit_model(source: Source, settings: Settings, *, witness: bool | None = None
         The data.
     settings : Settings
         How.
-    witness : bool, default=None
-        Whether to keep what the dual bounds can be recomputed from; None means where it costs no
-        pass.
+    witness : bool, default=False
+        Whether to keep what the dual bounds can be recomputed from.
 
     Returns
     -------
@@ -103,12 +96,13 @@ def fit_model(source: Source, settings: Settings, *, witness: bool | None = None
             )
         if not issubclass(source.problem_type, PartedProblem):
             raise ValueError(f"a witness cannot be kept for {source.problem_type.where}")
-        settings = replace(settings, keep_alpha=needs_alpha(solver, source))
-    finish: Finish | None = witnessed if witness else None
-    if witness is None and _has_alpha(solver, source, settings.objective):
-        finish = partial(witnessed_without_pass, keep_alpha=settings.keep_alpha)
-        settings = replace(settings, keep_alpha=True)
-    results = fit_classes(source, settings, finish=finish)
+        streamed = not issubclass(source.problem_type, Problem)
+        if streamed and isinstance(solver, Auto):
+            solver = solver.for_stream(source.n_rows, source.dimension)
+        # Newton's alpha on a stream is a function of a weight vector.
+        newton = isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton))
+        settings = replace(settings, keep_alpha=not newton)
+    results = fit_classes(source, settings, finish=witnessed if witness else None)
     return Fit(model_of(source, settings, results), results)
 
 
@@ -116,7 +110,7 @@ def fit_stream(
     blocks: Any, *, label: str | None = None, weight: str | None = None, categorical: bool = False,
     C: float = 1.0, loss: str = HINGE.name, class_weight: ClassWeight = None,
     fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
-    tol: float = COARSE_TOL, witness: bool | None = None, **settings: Any,
+    tol: float = COARSE_TOL, witness: bool | None = False, **settings: Any,
 ) -> Model:  # fmt: skip
     """Train on data that is read a block at a time, again in each pass.
 
@@ -147,16 +141,15 @@ def fit_stream(
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     intercept_scaling : float, default=1.0
-        Height of the constant column behind the intercept.
+        Height of the constant column behind the intercept; 0 means no intercept.
     penalize_intercept : bool, default=True
         Whether the regulariser contains the intercept.
     tol : float, default=0.01
         Relative accuracy to be proved. It is coarser than that of ``LinearSVC``, since each pass
         reads all data.
-    witness : bool, default=None
+    witness : bool, default=False
         Whether to keep what the dual bounds can be recomputed from: one to four bytes for each row
-        and class. None means where it costs no pass, which is if coordinates are ascended on a
-        stream.
+        and class. It costs a pass or a few at the end.
     **settings
         Other attributes of ``certsvm.training.settings.Settings``, such as ``max_time=60.0``.
 
@@ -178,11 +171,6 @@ def fit_stream(
     (True, ['yes'])
     """
     rho = as_float(intercept_scaling, "intercept_scaling") if fit_intercept else 0.0
-    if fit_intercept and not rho > 0:
-        raise ValueError(
-            f"intercept_scaling must be > 0, got {intercept_scaling!r}; without an intercept it is "
-            "fit_intercept=False"
-        )
     # Before the data are read for the first time.
     objective = Objective(C, loss_named(loss), penalize_intercept)
     checked = Settings(objective, tol, **settings)
@@ -246,66 +234,6 @@ def witnessed(i: int, problem: BaseProblem, result: Result) -> Result:
     return replace(result.certified_by(certificate, vector=None), witness=witness)
 
 
-def _has_alpha(solver: Solver, source: Source, objective: Objective) -> bool:
-    """Whether training from a stream has alpha anyway, and room for the copy to keep."""
-    if not isinstance(source, StreamSource) or objective.frees(source.intercept_scaling):
-        return False
-    if isinstance(solver, Auto):
-        solver = solver.for_stream(source.n_rows, source.dimension)
-    # Three numbers per row in training; then codes of each class, which are copied as they are
-    # joined.
-    needed = (24 + 8 * len(source.labels)) * source.n_rows
-    return isinstance(solver, BlockDCD) and needed <= _LITTLE_ROOM * source.room
-
-
-def witnessed_without_pass(
-    i: int, problem: BaseProblem, result: Result, *, keep_alpha: bool = False
-) -> Result:
-    """The result with a witness in as few bits as keep the target met; see ``Finish``.
-
-    It is without a witness if none keeps it, and without alpha unless that is to be kept: that of
-    many classes would take more memory than the data.
-    """
-    alpha, certificate = result.alpha, result.certificate
-    if alpha is None:
-        return result
-    if not keep_alpha:
-        result = replace(result, alpha=None, start=replace(result.start, alpha=None))
-    box, largest = problem.C * problem.weights, 1.0
-    if problem.loss.has_penalty:
-        inside = box > 0.0
-        largest = float((alpha[inside] / box[inside]).max(initial=0.0)) or 1.0
-    proved = Bound(certificate.dual, certificate.dual_rounding)
-    for bits in _BITS:
-        witness = Witness.quantise(alpha, box, bits, scale=largest)
-        bound = bound_nearby(problem, proved, alpha, witness.alpha(0, box))
-        coarser = replace(
-            certificate, dual=bound.value, dual_rounding=bound.rounding, scale=1.0,
-            bound=f"{certificate.bound}, kept in {bits} bits a row",
-        )  # fmt: skip
-        printed_is_near = bound.rounding <= _LARGEST_OPEN * certificate.primal
-        if printed_is_near and _is_enough(coarser, certificate):
-            return replace(result.certified_by(coarser, vector=None), witness=witness)
-    return result
-
-
-def _is_enough(coarser: Certificate, certificate: Certificate) -> bool:
-    """Whether a witness may prove no more: where the target is met, it must remain so."""
-    enough = coarser.proved_gap <= (1.0 + _WITNESS_COST) * certificate.proved_gap
-    return coarser.met or (enough and not certificate.met)
-
-
-def needs_alpha(solver: Solver, source: Source) -> bool:
-    """Whether the solver has to keep alpha for a witness.
-
-    It does not if Newton's method begins on a stream, where alpha is a function of a weight vector.
-    """
-    streamed = not issubclass(source.problem_type, Problem)
-    if streamed and isinstance(solver, Auto):
-        solver = solver.for_stream(source.n_rows, source.dimension)
-    return not (isinstance(solver, SmoothedNewton) or (streamed and isinstance(solver, Newton)))
-
-
 def proof(
     problem: PartedProblem, certificate: Certificate, alpha: Vector | Response
 ) -> tuple[Certificate, Witness]:
@@ -313,61 +241,43 @@ def proof(
 
     A coarser alpha is still feasible, but another one: the bound is computed anew from it, which
     balances it if the intercept is free. It takes as few bits as the target allows, and a pass for
-    each number of bits that is tried.
+    each number of bits that is tried. Where the target is missed, the gap may grow a little.
     """
-    about = alpha, problem.loss, problem.C
-    largest = 1.0
-    if problem.loss.has_penalty:
-        largest = max(problem.of_each(_largest_multiple, *about)) or 1.0
+    loss, C, largest = problem.loss, problem.C, 1.0
+    if isinstance(alpha, Response):
+        alpha = alpha_of(problem, alpha, ALONE)
+    if loss.has_penalty:
+        largest = max(problem.of_each(_largest_multiple, alpha, C)) or 1.0
+    kind = ClassSums if problem.free_intercept else RowSums
     for bits in _BITS:
-        quantised: _Quantised = problem.total(
-            _quantised, *about, bits, largest, problem.free_intercept
-        )
+        codes, sums = problem.total(_quantised, kind, alpha, loss, C, bits, largest)
         source = f"{certificate.bound}, kept in {bits} bits a row"
-        bound, scale = dual_bound(quantised.sums.point(source))
+        bound, scale = dual_bound(sums.point(source))
         coarser = replace(
             certificate, dual=bound.value, dual_rounding=bound.rounding, bound=source, scale=scale
         )
-        if _is_enough(coarser, certificate):
+        close = coarser.proved_gap <= (1.0 + _WITNESS_COST) * certificate.proved_gap
+        if coarser.met or (close and not certificate.met):
             break
-    codes = np.concatenate(quantised.codes)[np.newaxis]
+    codes = np.concatenate(codes)[np.newaxis]
     return coarser, Witness(codes, np.array([largest * (scale if scale > 0 else 1.0)]))
 
 
-@dataclass
-class _Quantised:
-    """The codes of rows, and the sums that give L of the alpha that they mean."""
-
-    codes: list[NDArray[np.unsignedinteger[Any]]]
-    sums: RowSums | ClassSums
-
-    def __iadd__(self, other: _Quantised) -> _Quantised:
-        self.codes += other.codes
-        self.sums += other.sums  # type: ignore[operator]
-        return self
-
-
 def _quantised(
-    part: Part, team: Team, alpha: Vector | Response, loss: Loss, C: float, bits: int,
-    largest: float, free_intercept: bool,
-) -> _Quantised:  # fmt: skip
-    box, here = C * part.weights, _alpha_of(part, team, alpha, loss, C)
-    witness = Witness.quantise(here, box, bits, scale=largest)
-    sums = (ClassSums if free_intercept else RowSums).of(part, witness.alpha(0, box), loss, C, team)
-    return _Quantised([witness.codes[0]], sums)
+    part: Part, team: Team, kind: type[RowSums | ClassSums], alpha: Vector, loss: Loss, C: float,
+    bits: int, largest: float,
+) -> NDArray[np.object_]:  # fmt: skip
+    """A list of the codes of a part's rows, and the sums that give L of the alpha they mean."""
+    box = C * part.weights
+    witness = Witness.quantise(alpha[part.span], box, bits, scale=largest)
+    both = np.empty(2, dtype=object)
+    both[:] = [witness.codes[0]], kind.of(part, witness.alpha(0, box), loss, C, team)
+    return both
 
 
-def _largest_multiple(
-    part: Part, team: Team, alpha: Vector | Response, loss: Loss, C: float
-) -> float:
-    box, here = C * part.weights, _alpha_of(part, team, alpha, loss, C)
-    return float((here[box > 0.0] / box[box > 0.0]).max(initial=0.0))
-
-
-def _alpha_of(part: Part, team: Team, alpha: Vector | Response, loss: Loss, C: float) -> Vector:
-    if isinstance(alpha, Response):
-        return alpha_of_part(part, team, alpha, loss, C)
-    return alpha[part.span]
+def _largest_multiple(part: Part, team: Team, alpha: Vector, C: float) -> float:
+    box = C * part.weights
+    return float((alpha[part.span][box > 0.0] / box[box > 0.0]).max(initial=0.0))
 
 
 def joined(witnesses: Sequence[Any]) -> Witness | None:

@@ -7,7 +7,6 @@ makes the binary problem of each class at a given C. Rows in memory and streams 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -24,9 +23,10 @@ from certsvm.matrices import exact_labels
 from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective, SummableProblem
 from certsvm.problem.problems import Problem, StreamedProblem
 from certsvm.problem.rows import Rows, Vector, dimension_of
-from certsvm.resources import ALONE, Team, available_memory
+from certsvm.resources import ALONE, Team
 from certsvm.scalars import plain
 from certsvm.solvers import Solver, Start, make_solver
+from certsvm.solvers.block_dcd import cache_room
 from certsvm.training.settings import Result
 from certsvm.verification.verify import positive_classes
 
@@ -122,9 +122,8 @@ class Source(ABC):
         present = self.classes[weighed > 0]
         if present.size < 2:
             which = f"only one class, {tidy(present[0])}" if present.size else "no class at all"
-            where = " among the rows of positive weight" if present.size < len(weighed) else ""
-            needed = "A classifier needs rows of at least 2 classes, but the data contains"
-            raise ValueError(f"{needed} {which}{where}.")
+            needed = "A classifier needs rows of positive weight of at least 2 classes"
+            raise ValueError(f"{needed}, but the data contains {which}.")
 
     @property
     def dimension(self) -> int:
@@ -143,8 +142,8 @@ class Source(ABC):
         return np.where(np.arange(self.classes.size) == self.positive[i], self.factors, 1.0)
 
     def weight_sum(self, i: int) -> float:
-        """Of the rows' weights in the i-th problem."""
-        return math.fsum((self.totals * self.factors_in(i)).tolist())
+        """Of the rows' weights in the i-th problem, added in any order."""
+        return float(self.totals @ self.factors_in(i))
 
     @abstractmethod
     def problem(self, i: int, objective: Objective) -> BaseProblem:
@@ -185,7 +184,7 @@ class Source(ABC):
         """J(w) of one of the source's problems, in one pass over the rows."""
         return primal_bound(problem, w, team)
 
-    @cached_property
+    @property
     def fingerprint(self) -> Fingerprint | None:
         """Of rows and labels; None where it cannot be had."""
         return None
@@ -254,29 +253,14 @@ class MemorySource(Source):
 
     def problem(self, i: int, objective: Objective) -> Problem:
         """The i-th problem."""
-        signs = np.where(self._in_class(i), 1.0, -1.0)
-        return Problem(self.rows, signs, weights=self._weights_in(i), **objective.keywords)
-
-    def _in_class(self, i: int) -> NDArray[np.bool_]:
-        """The rows on the positive side of the i-th problem."""
-        if self.multilabel:
-            return np.asarray(self.y[:, i] == 1)
-        return np.asarray(self.y_index == self.positive[i])
-
-    def _weights_in(self, i: int) -> Vector | None:
-        """The weight of each row in the i-th problem; None if all are one."""
-        factors = self.factors_in(i)
-        if (factors == 1.0).all():
-            return self.row_weights
-        # All of the rest have the same factor, that of the class before among them.
-        own = self.positive[i]
-        of_rows: Vector = np.where(self._in_class(i), factors[own], factors[own - 1])
-        return of_rows if self.row_weights is None else of_rows * self.row_weights
-
-    def weight_sum(self, i: int) -> float:
-        """Of the rows' weights in the i-th problem, added in pairs."""
-        weights = self._weights_in(i)
-        return float(self.n_rows) if weights is None else float(weights.sum())
+        own, factors, weights = self.positive[i], self.factors_in(i), self.row_weights
+        in_class = self.y[:, i] == 1 if self.multilabel else self.y_index == own
+        if not (factors == 1.0).all():
+            # All of the rest have the same factor, that of the class before among them.
+            of_rows: Vector = np.where(in_class, factors[own], factors[own - 1])
+            weights = of_rows if weights is None else of_rows * weights
+        signs = np.where(in_class, 1.0, -1.0)
+        return Problem(self.rows, signs, weights=weights, **objective.keywords)
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
         """As many as there are threads."""
@@ -324,20 +308,14 @@ class StreamSource(Source):
         numbers = solver.n_vectors * self.dimension + 5 * self.n_rows
         if solver.problem_type is SummableProblem and self.dimension <= _NEWTON_COLUMNS:
             numbers += 3 * self.dimension**2
-        return max(1, min(len(self.positive), self.room // (16 * numbers)))
+        return max(1, min(len(self.positive), cache_room(self.stream) // (16 * numbers)))
 
     def in_threads(self, fit: Fit, at_once: int, n_jobs: int) -> Fit:
         """All make their passes together."""
         from certsvm.files.streams import SharedPasses
 
-        n, room = len(self.positive), self.room // at_once
+        n, room = len(self.positive), cache_room(self.stream) // at_once
         return SharedPasses(self.stream, n, at_once, n_jobs, room).member(fit)
-
-    @property
-    def room(self) -> int:
-        """Memory for what solvers keep of the rows, in bytes."""
-        room = self.stream.cache_bytes
-        return available_memory() // 2 if room is None else room
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

@@ -408,9 +408,9 @@ def squares_of(rows: Rows) -> Vector:
     return squares
 
 
-def cache_room(problem: PartedProblem) -> int:
-    """Memory for what is kept of the rows, in bytes."""
-    room = problem.cache_bytes
+def cache_room(rows: Any) -> int:
+    """Memory for what is kept of the rows of a problem or a stream, in bytes."""
+    room = rows.cache_bytes
     return available_memory() // 2 if room is None else room
 
 

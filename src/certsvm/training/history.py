@@ -99,7 +99,7 @@ class History(list[Record]):
         """Columns as lists, ready for ``pandas.DataFrame``."""
         return {name: [getattr(record, name) for record in self] for name in _COLUMNS}
 
-    def to_frame(self) -> Any:
+    def to_frame(self: History | Histories) -> Any:
         """A ``pandas.DataFrame`` with a row for each pass; needs pandas."""
         import pandas as pd
 
@@ -269,8 +269,5 @@ class Histories(list[History]):
         labels = [label for label, history in zip(self.labels, self, strict=True) for _ in history]
         return {"class": labels, **History(itertools.chain.from_iterable(self)).to_dict()}
 
-    def to_frame(self) -> Any:
-        """A ``pandas.DataFrame`` with a row for each class and pass; needs pandas."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_dict())
+    # A row for each class and pass.
+    to_frame = History.to_frame

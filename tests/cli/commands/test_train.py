@@ -80,7 +80,7 @@ def test_letters_of_liblinear(tmp_path: Path) -> None:
 def test_a_place_for_checkpoints_is_looked_for_first(tmp_path: Path) -> None:
     write(tmp_path / "data")
     (tmp_path / "taken").write_text("a file")
-    refuse("no checkpoints can be kept there", "train data --checkpoint taken/state", cwd=tmp_path)
+    refuse("taken/state: Not a directory", "train data --checkpoint taken/state", cwd=tmp_path)
     assert not (tmp_path / "data.model").exists()
 
 
