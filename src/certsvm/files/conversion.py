@@ -23,8 +23,7 @@ from certsvm.files.atomic import WriteError, atomic_write
 from certsvm.files.batch import Batch, joined, refuse_label_of_each_row
 from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
 from certsvm.files.compressed import kind_of
-from certsvm.files.libsvm import LibsvmBlocks
-from certsvm.files.libsvm_parser import LONGEST_LINE
+from certsvm.files.libsvm import LONGEST_LINE, LibsvmBlocks
 from certsvm.files.memory import LARGEST_BLOCK, LEAST
 from certsvm.files.tables import Table
 
