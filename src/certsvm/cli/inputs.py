@@ -34,9 +34,9 @@ def kind_of(path: str) -> str:
         return "text"
     if is_model(path):
         raise BadInput(f"{path} is a model, and rows are needed here")
-    from certsvm.files import compressed, embeddings
+    from certsvm.files import block_sources
 
-    return "embeddings" if embeddings.is_embeddings(path) else compressed.kind_of(path)
+    return block_sources.kind_of(path)
 
 
 def name_of(path: str) -> str:
@@ -57,24 +57,14 @@ def source_of(path: str) -> Any:
 
 def opened(path: str, options: Options, **more: Any) -> Any:
     """The reader of a file: ``BlockFile``, ``Embeddings``, ``Table``, or ``LibsvmBlocks``."""
+    from certsvm.files.block_sources import open_data
+
     kind = kind_of(path)
     reading = options.reading(kind) | more
-    if kind == "blocks":
-        from certsvm.files.block_file import BlockFile
-
-        return BlockFile(path)
-    if kind == "embeddings":
-        from certsvm.files.embeddings import Embeddings
-
-        return Embeddings(path, **reading)
-    if kind == "table":
-        from certsvm.files.tables import Table
-
-        return Table(path, **reading)
-    from certsvm.files.libsvm import LibsvmBlocks
-
-    watch_compilation(quiet=options.silent)
-    return LibsvmBlocks(source_of(path), _BLOCK_BYTES, dtype=options.dtype, **reading)
+    if kind == "text":
+        watch_compilation(quiet=options.silent)
+        reading |= {"block_bytes": _BLOCK_BYTES, "dtype": options.dtype}
+    return open_data(source_of(path), **reading)
 
 
 def batches_of(file: Any, options: Options) -> Iterable[Batch]:
@@ -82,7 +72,7 @@ def batches_of(file: Any, options: Options) -> Iterable[Batch]:
     if hasattr(file, "blocks"):
         batches: Iterable[Batch] = file.blocks(_BLOCK_BYTES, options.dtype)
         return batches
-    return file() if callable(file) else file  # type: ignore[no-any-return]
+    return iter(file) if hasattr(file, "__iter__") else file()  # type: ignore[no-any-return]
 
 
 def load(path: str, options: Options, **more: Any) -> tuple[Batch, dict[str, Any]]:

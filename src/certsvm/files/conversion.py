@@ -22,7 +22,7 @@ import pyarrow.ipc
 from certsvm.files.atomic import WriteError, atomic_write
 from certsvm.files.batch import Batch, joined, refuse_label_of_each_row
 from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
-from certsvm.files.compressed import kind_of
+from certsvm.files.block_sources import kind_of
 from certsvm.files.libsvm import LONGEST_LINE, LibsvmBlocks
 from certsvm.files.memory import LARGEST_BLOCK, LEAST
 from certsvm.files.tables import Table

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from certsvm.files.atomic import atomic_write
 from certsvm.files.batch import Batch, csr
-from certsvm.files.compressed import DamagedFileError, open_source
+from certsvm.files.compressed import DamagedFileError, text_of
 from certsvm.files.libsvm_parser import LibsvmError, Parser, Piece
 from certsvm.kernels.decimal import PADDING
 from certsvm.kernels.libsvm import LARGEST_INDEX
@@ -196,6 +196,7 @@ class LibsvmBlocks:
     """
 
     feature_names = weight = None
+    is_parsed = True
 
     def __init__(
         self, source: TextSource, block_bytes: int = 1 << 24, *, longest_line: int = LONGEST_LINE,
@@ -216,8 +217,7 @@ class LibsvmBlocks:
         self._n_jobs = n_jobs or available_processors()
         # As many pieces as that are in memory besides the block.
         self._ahead = 2 * self._n_jobs
-        # It must be able to hold a byte order mark.
-        self._piece_bytes = max(min(_PIECE_BYTES, block_bytes // self._ahead), len(_MARK))
+        self._piece_bytes = max(1, min(_PIECE_BYTES, block_bytes // self._ahead))
         self._longest_line = max(longest_line, block_bytes)
         name: Any = source if _is_path(source) else getattr(source, "name", None)
         name = os.fsdecode(name) if _is_path(name) else "<input>"
@@ -240,6 +240,15 @@ class LibsvmBlocks:
             held.append(piece)
             size += piece.n_bytes
         yield _joined(held)
+
+    def __call__(self) -> Iterator[Batch]:
+        """Begin a pass over the rows, with columns that count from zero; the first counts them."""
+        if self.n_columns == 0:
+            for _ in self:
+                pass
+        base, n_columns = int(not self.zero_based), self.n_columns
+        for batch in self:
+            yield batch.from_zero(base, n_columns)
 
     def _pieces(self) -> Iterator[Piece]:
         """The rows of the text, piece by piece, with indices as they are in it."""
@@ -295,16 +304,17 @@ class LibsvmBlocks:
 
         Errors in the text before that come first.
         """
-        source, size, at_start = open_source(file, self._parser.file), self._piece_bytes, True
-        text, wrong = bytearray(), None
+        text, size, wrong = bytearray(), self._piece_bytes, None
+        parts = text_of(file, self._parser.file, size)
         try:
-            while data := source.read(size - len(text)):
-                text += data
+            while len(text) < len(_MARK) and (part := next(parts, b"")):
+                text += part
+            if text.startswith(_MARK):
+                del text[: len(_MARK)]
+            for part in parts:
+                text += part
                 if len(text) < size:
                     continue
-                if at_start and text.startswith(_MARK):
-                    del text[: len(_MARK)]
-                at_start = False
                 end = text.rfind(b"\n") + 1
                 rest = text[end:]
                 if end:
@@ -323,8 +333,6 @@ class LibsvmBlocks:
         except DamagedFileError as error:
             wrong = error
             del text[text.rfind(b"\n") + 1 :]
-        if at_start and text.startswith(_MARK):
-            del text[: len(_MARK)]
         if text:
             yield text + b"\n" * PADDING
         if wrong is not None:
