@@ -32,8 +32,8 @@ from certsvm.files.tables import Table
 # makes a copy; 1/12 for a block.
 _TEXT, _LINE, _RUN, _BLOCK = 32, 20, 5, 12
 _LARGEST_TEXT = 32_000_000
-# Bytes of rows per byte of text, estimated from above.
-_ROWS_PER_TEXT = 3
+# Bytes of rows per byte of text, estimated from above, and of a table, which may be compressed.
+_PER_BYTE_OF_TEXT, _PER_BYTE_OF_TABLE = 3, 12
 _MOST_BUCKETS = 256
 # So many labels are collected before it is clear that they are no classes.
 _MOST_LABELS = 100_000
@@ -100,25 +100,21 @@ def convert(
     block_bytes = block_bytes or min(memory // _BLOCK, LARGEST_BLOCK)
     text_bytes = min(memory // _TEXT, _LARGEST_TEXT)
     path = Path(source) if isinstance(source, str | Path) else None
-    is_table = path is not None and kind_of(path) == "table"
-    # The size of all rows is a guess; of a stream, nothing is known.
-    expected = sys.maxsize // 4 if path is None else _ROWS_PER_TEXT * path.stat().st_size
     reader: Any
-    if is_table:
-        reader = Table(source, **options)
-        # It may be compressed.
-        batches, expected = reader.blocks(text_bytes, dtype), 4 * expected
+    if path is not None and kind_of(path) == "table":
+        reader = Table(path, **options)
+        batches = reader.blocks(text_bytes, dtype)
     else:
-        longest_line = min(memory // _LINE, LONGEST_LINE)
         batches = reader = LibsvmBlocks(
-            source, text_bytes, longest_line=longest_line, dtype=dtype, **options
-        )
+            source, text_bytes, longest_line=min(memory // _LINE, LONGEST_LINE), dtype=dtype,
+            **options,
+        )  # fmt: skip
     # Collected as long as every row has another.
     labels: set[Any] = set()
-    n_rows = n_values = 0
+    n_rows = n_values = n_columns = 0
 
     def counted() -> Iterator[Batch]:
-        nonlocal n_rows, n_values
+        nonlocal n_rows, n_values, n_columns
         for batch in batches:
             if len(labels) == n_rows:
                 labels.update(batch.y.tolist())
@@ -130,34 +126,35 @@ def convert(
                 report("read", n_rows)
             yield batch
         refuse_label_of_each_row(n_rows, len(labels))
+        n_columns = getattr(reader, "n_columns", batch.X.shape[1])
 
-    target = Path(target)
+    def blocks(runs: Iterator[Batch]) -> Iterator[Batch]:
+        written = 0
+        for run in runs:
+            rows = run.from_zero(int(not reader.zero_based), n_columns) if in_text else run
+            n_blocks = min(len(rows.y), -(-rows.nbytes // block_bytes))
+            for block in rows.cut(np.arange(n_blocks + 1) * len(rows.y) // n_blocks):
+                yield block
+                written += len(block.y)
+                if report is not None:
+                    report("written", written)
+
+    target, in_text = Path(target), reader is batches
+    # The size of all rows is a guess; of a stream, nothing is known.
+    per_byte = _PER_BYTE_OF_TEXT if in_text else _PER_BYTE_OF_TABLE
+    expected = sys.maxsize // 4 if path is None else per_byte * path.stat().st_size
     rng = np.random.default_rng(seed) if shuffle else None
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         runs = in_runs(counted(), Path(folder), memory // _RUN, expected, rng)
         # The first run comes after the last row was read, so that all is known.
         runs = itertools.chain([next(runs)], runs)
-        if not is_table:
-            base = int(not reader.zero_based)
-            runs = (run.from_zero(base, reader.n_columns) for run in runs)
         summary = Summary(
-            n_rows, reader.n_columns, n_values, shuffle, reader.feature_names,
+            n_rows, n_columns, n_values, shuffle, reader.feature_names,
             "a stream" if path is None else path.name, weight=reader.weight, **reader.origin,
         )  # fmt: skip
         with atomic_write(target) as file:
-            write_blocks(file, summary, _blocks(runs, block_bytes, report))
+            write_blocks(file, summary, blocks(runs))
     return summary, reader.notes
-
-
-def _blocks(runs: Iterable[Batch], block_bytes: int, report: Report | None) -> Iterator[Batch]:
-    written = 0
-    for run in runs:
-        n_blocks = min(len(run.y), -(-run.nbytes // block_bytes))
-        for block in run.cut(np.arange(n_blocks + 1) * len(run.y) // n_blocks):
-            yield block
-            written += len(block.y)
-            if report is not None:
-                report("written", written)
 
 
 def in_runs(
