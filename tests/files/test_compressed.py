@@ -205,5 +205,5 @@ def test_plain_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["t.csv.gz", "head.csv.gz"])
 def test_csv(name: str, endless: Path) -> None:
-    with pytest.raises(TableError, match=r"csv\.gz: a row is longer than"):
+    with pytest.raises(TableError, match=r"csv\.gz.*a row is longer than a block"):
         list(Table(endless / name)())

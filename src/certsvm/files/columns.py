@@ -39,7 +39,19 @@ def explained(where: str) -> Iterator[None]:
     except TableError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{where} cannot be read: {error}") from None
+        hint = ""
+        if is_too_long(error):
+            hint = (
+                ". It has no rows, or a row is longer than a block: is it a damaged file of lines?"
+            )
+        elif "UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
+            hint = ". Text must be UTF-8: iconv -f LATIN1 -t UTF-8 FILE > utf8.csv, for example"
+        raise TableError(f"{where} cannot be read: {error}{hint}") from None
+
+
+def is_too_long(error: Exception) -> bool:
+    """Whether Arrow found a row of CSV, or the line of names, to be longer than a block."""
+    return "straddling" in str(error) or "Empty CSV" in str(error)
 
 
 class Features:
