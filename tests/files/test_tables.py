@@ -114,7 +114,7 @@ BAD_CSV: list[Any] = [
     ("a,label\n", {}, "has no rows"),
     ("a,label\n1,1\n", {"label": "a", "ignore": ["a"]}, "one role only"),
     ("a,w,label\n1,-1,1\n", {"weight": "w"}, "row 1, column 'w' is negative"),
-    ("target,a,b\nx,1,2\ny,2,1\n", {}, "'target' holds string.*or name the column of labels"),
+    ("target,a,b\nx,1,2\ny,2,1\n", {}, "'target' holds string.*or name the labels"),
     (",target,a\n0,x,1\n", {"label": "traget"}, "'traget' .* it has '', 'target', 'a'"),
 ]  # fmt: skip
 
@@ -288,13 +288,13 @@ def test_values_that_were_not_seen_are_zeros_and_are_counted(tmp_path: Path) -> 
 
 def test_strings_that_are_no_categories(tmp_path: Path) -> None:
     text = "name,label\n" + "".join(f"n{i},{i % 2}\n" for i in range(30))
-    with pytest.raises(TableError, match="'name' has a value of its own in each row"):
+    with pytest.raises(TableError, match="'name' has 30 values in 30 rows"):
         Table(csv(tmp_path, text), categorical=True)
     few = Table(csv(tmp_path, "name,label\nx,1\ny,0\n"), categorical=True)
     assert few.feature_names == ["name=x", "name=y"]
     many = [f"{i:0100d}" for i in range(60_000)] * 2
     path = parquet(tmp_path, {"s": many, "label": [0, 1] * 60_000})
-    with pytest.raises(TableError, match="values and more"):
+    with pytest.raises(TableError, match=r"values in .*not categories"):
         Table(path, categorical=True)
     with pytest.raises(TableError, match="row 2, column 's' is missing"):
         Table(parquet(tmp_path, {"s": ["x", None], "label": [1, 0]}), categorical=True)

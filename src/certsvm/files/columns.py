@@ -241,10 +241,9 @@ class Columns:
         for name in self.numbers:
             if not any(is_kind(self._types[name]) for is_kind in _NUMBERS):
                 raise TableError(
-                    f"{where}: column {name!r} holds {self._types[name]}, not numbers. Leave it "
-                    f"out ({_LEAVE_OUT}), or make strings one-hot (--categorical, or "
-                    "categorical=True), or name the column of labels (--label). Numbers have "
-                    "decimal points, not commas."
+                    f"{where}: column {name!r} holds {self._types[name]}, not numbers (which have "
+                    f"decimal points, not commas). Leave it out ({_LEAVE_OUT}), make strings "
+                    "one-hot (--categorical, categorical=True), or name the labels (--label)."
                 )
         if n_features not in (None, len(self.features.names)):
             raise TableError(
@@ -292,12 +291,17 @@ class Columns:
                 new = set(pc.unique(values).to_pylist()) - seen
                 seen |= new
                 size += sum(map(len, new)) + len(name) * len(new)
-                if size > _MOST_CATEGORY_BYTES:
-                    raise self._no_category(name, f"{len(seen):,} values and more")
             n_rows += len(batch)
-        for name, seen in found.items():
-            if n_rows > FEW_ROWS and len(seen) == n_rows:
-                raise self._no_category(name, "a value of its own in each row")
+            if size > _MOST_CATEGORY_BYTES:
+                break
+        name = max(found, key=lambda name: len(found[name]))
+        all_different = len(found[name]) == n_rows > FEW_ROWS
+        if all_different or size > _MOST_CATEGORY_BYTES:
+            raise TableError(
+                f"{self._where}: column {name!r} has {len(found[name]):,} values in {n_rows:,} "
+                f"rows, so it holds names or text, not categories. Leave it out ({_LEAVE_OUT}), or "
+                "hash it."
+            )
         values = {name: sorted(seen) for name, seen in found.items()}
         with explained(self._where):
             self.features = Features(self.features.columns, values)
@@ -382,12 +386,6 @@ class Columns:
 
     def _error(self, row: int, name: str, what: str) -> TableError:
         return TableError(f"{self._where}: row {row + 1}, column {name!r} {what}")
-
-    def _no_category(self, name: str, what: str) -> TableError:
-        return TableError(
-            f"{self._where}: column {name!r} has {what}, so it holds names or text, not "
-            f"categories. Leave it out ({_LEAVE_OUT}), or hash it."
-        )
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:

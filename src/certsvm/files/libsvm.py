@@ -26,7 +26,7 @@ from certsvm.files.compressed import DamagedFileError, text_of
 from certsvm.files.libsvm_parser import LibsvmError, Parser, Piece
 from certsvm.kernels.decimal import PADDING
 from certsvm.kernels.libsvm import LARGEST_INDEX
-from certsvm.matrices import checked_csr, refuse_masked
+from certsvm.matrices import checked_matrix, refuse_masked
 from certsvm.resources import available_processors
 
 TextSource = Any
@@ -205,14 +205,8 @@ class LibsvmBlocks:
     ) -> None:  # fmt: skip
         if np.dtype(dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
-        numbers = (
-            ("n_features", n_features, 0),
-            ("n_jobs", n_jobs, 0),
-            ("block_bytes", block_bytes, 1),
-        )
-        for option, value, least in numbers:
-            if value is not None and not least <= value <= LARGEST_INDEX:
-                raise ValueError(f"{option} must be a whole number >= {least}, got {value!r}")
+        if n_features is not None and not 0 <= n_features <= LARGEST_INDEX:
+            raise ValueError(f"n_features must be a whole number >= 0, got {n_features!r}")
         self._source, self._block_bytes = source, block_bytes
         self._n_jobs = n_jobs or available_processors()
         # As many pieces as that are in memory besides the block.
@@ -252,14 +246,9 @@ class LibsvmBlocks:
 
     def _pieces(self) -> Iterator[Piece]:
         """The rows of the text, piece by piece, with indices as they are in it."""
-        name, n_features, n_rows, lines, queries = (
-            self._parser.file,
-            self._parser.n_features,
-            0,
-            0,
-            0,
-        )
-        smallest, largest = LARGEST_INDEX, -1
+        name, n_features = self._parser.file, self._parser.n_features
+        n_rows = lines = queries = 0
+        smallest, largest = 1, -1
         try:
             with _opened(self._source) as file:
                 for piece in self._parsed(file):
@@ -405,7 +394,7 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
     1 1:0.5 3:1e-07
     -1 2:3
     """
-    refuse_masked(X=X, y=y)
+    refuse_masked(y=y)
     rows, labels = _rows(X), np.asarray(y)
     if labels.shape != rows.shape[:1]:
         raise ValueError(
@@ -413,7 +402,7 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
         )
     if labels.size == 0:
         raise ValueError("there are no rows to write")
-    chunks = _chunks(rows, _floats(labels, "y").astype(np.float64), int(not zero_based))
+    chunks = _chunks(rows, _numbers(labels, "y"), int(not zero_based))
     if hasattr(path_or_file, "write"):
         for chunk in chunks:
             view = memoryview(chunk)
@@ -430,47 +419,41 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
 
 def _rows(X: Any) -> Any:
     """X as CSR, sorted and without values stored twice, if all values can be written."""
-    X = checked_csr(X) if sp.issparse(X) else np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got shape {X.shape}")
+    X = checked_matrix(X)
     if not sp.issparse(X):
-        return sp.csr_matrix(_floats(X, "X"))
+        return sp.csr_matrix(_numbers(X, "X"))
     # A new matrix, since flags of the given one may lie.
-    rows = sp.csr_matrix((_floats(X.data, "X"), X.indices, X.indptr), shape=X.shape)
+    rows = sp.csr_matrix((_numbers(X.data, "X"), X.indices, X.indptr), shape=X.shape)
     if not rows.has_sorted_indices:
         rows = rows.sorted_indices()
     if not rows.has_canonical_format:
         # Values stored twice are added up in float64, as in training.
         rows = rows.astype(np.float64)
         rows.sum_duplicates()
-        _floats(rows.data, "X")
+        _numbers(rows.data, "X")
     return rows
 
 
-def _floats(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """The values as float32 or float64, unchanged; raises if they are not finite."""
+def _numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """The values as integers, float32 or float64; raises if they are not finite."""
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, got dtype {values.dtype}")
-    floats = values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
-    if not np.isfinite(floats).all():
+    if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity, which the format does not have")
-    if floats is not values and values.dtype.kind != "b":
-        back = floats.astype(values.dtype) if np.abs(floats).max(initial=0) < 2.0**63 else None
-        if back is None or not np.array_equal(back, values):
-            raise ValueError(f"{name} has numbers of type {values.dtype} that are not float64")
-    return floats
+    is_known = values.dtype.kind in "iu" or values.dtype in (np.float32, np.float64)
+    return values if is_known else values.astype(np.float64)
 
 
 def _texts(values: NDArray[Any]) -> list[str]:
     """The shortest decimals that read back to the same values."""
-    if values.dtype == np.float64:
-        texts = map(repr, values.tolist())
-    else:
+    if values.dtype == np.float32:
         texts = map(str, values.astype("U32").tolist())
-    return [text[:-2] if text.endswith(".0") else text for text in texts]
+    else:
+        texts = map(repr, values.tolist())
+    return [text.removesuffix(".0") for text in texts]
 
 
-def _chunks(rows: Any, labels: NDArray[np.float64], base: int) -> Iterator[bytes]:
+def _chunks(rows: Any, labels: NDArray[Any], base: int) -> Iterator[bytes]:
     """The text, in chunks of many values."""
     indptr = rows.indptr
     first = 0

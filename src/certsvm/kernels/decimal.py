@@ -100,7 +100,7 @@ def digits_value(word: np.uint64, n: int) -> np.uint64:
 
 
 @kernel
-def _more_digits(text: NDArray[np.uint8], i: int, m: np.uint64) -> tuple[np.uint64, int]:
+def more_digits(text: NDArray[np.uint8], i: int, m: np.uint64) -> tuple[np.uint64, int]:
     """Append the digits from i on to m, modulo 2**64; return m and the end of the digits."""
     n = 8
     while n == 8:
@@ -149,12 +149,12 @@ def read_number(text: NDArray[np.uint8], i: int) -> tuple[float, int]:
     negative = c == 45
     i += c == 45 or c == 43
     first = i
-    m, i = _more_digits(text, i, _U(0))
+    m, i = more_digits(text, i, _U(0))
     digits = i - first
     q = 0
     if byte_at(text, i) == 46:
         behind_point = i + 1
-        m, i = _more_digits(text, behind_point, m)
+        m, i = more_digits(text, behind_point, m)
         q = behind_point - i
         digits -= q
     if digits == 0:
@@ -165,13 +165,13 @@ def read_number(text: NDArray[np.uint8], i: int) -> tuple[float, int]:
         while byte_at(text, j) == 48 or byte_at(text, j) == 46:
             digits -= byte_at(text, j) == 48
             j += 1
-    # m has overflowed.
+    # Of more digits, m has overflowed.
     settled = digits <= 19
     if byte_at(text, i) | 32 == 101:
         i += 1
         sign = byte_at(text, i)
         i += sign == 45 or sign == 43
-        e, behind = _more_digits(text, i, _U(0))
+        e, behind = more_digits(text, i, _U(0))
         if behind == i:
             return 0.0, -1
         settled &= behind - i < 18

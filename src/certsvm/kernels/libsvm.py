@@ -7,7 +7,7 @@ A number that takes more than double precision is left to Python: it is stored a
 its position in the text. No number of a text is NaN.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba.cpython.unsafe.numbers import viewer
@@ -97,19 +97,12 @@ def _behind_query(text: NDArray[np.uint8], i: int, end: int) -> int:
 @kernel
 def _read_index(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """The index whose digits begin at i, or -1 if it is too large; and the end of the digits."""
-    word = decimal.word_at(text, i)
-    n = decimal.leading_digits(word)
-    index: Any = np.int64(decimal.digits_value(word, n))
-    i += n
-    if n == 8:
-        while 48 <= byte_at(text, i) <= 57:
-            digit = byte_at(text, i) - 48
-            if index > (LARGEST_INDEX - digit) // 10:
-                index = -1
-            if index >= 0:
-                index = index * 10 + digit
-            i += 1
-    return index, i
+    while byte_at(text, i) == 48:
+        i += 1
+    index, behind = decimal.more_digits(text, i, np.uint64(0))
+    if behind - i > 19 or index > np.uint64(LARGEST_INDEX):
+        return -1, behind
+    return int(np.int64(index)), behind
 
 
 @kernel
