@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from certsvm.kernels import decimal
-from tests.files.libsvm_reference import nearest_float32
 
 
 def text_of(number: str) -> np.ndarray:
@@ -80,24 +79,9 @@ def test_integers_that_doubles_skip(m: int, e: int) -> None:
     check(f"{m}e{e}")
 
 
-@given(st.integers(0, 10**7), st.integers(0, 7), st.sampled_from(["", "-", "+"]))
-def test_short_numbers(m: int, places: int, sign: str) -> None:
-    digits = str(m).zfill(places + 1)
-    number = sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
-    value, end = decimal.read_short_number(text_of(number), 0)
-    if end >= 0:
-        assert end == len(number)
-        assert struct.pack("d", value) == struct.pack("d", float(number))
-        assert float(np.float32(value)) == nearest_float32(number)
-    else:
-        assert len(digits) - places >= 8
-
-
 @pytest.mark.parametrize("number", ["", "-", ".", "+.", ".e5", "e5", "1e", "1e+", "nan", "inf"])
 def test_what_is_no_number(number: str) -> None:
     assert decimal.read_number(text_of(number), 0)[1] == -1
-    if "e" not in number:
-        assert decimal.read_short_number(text_of(number), 0)[1] == -1
 
 
 @pytest.mark.parametrize(

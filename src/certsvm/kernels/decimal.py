@@ -180,30 +180,3 @@ def read_number(text: NDArray[np.uint8], i: int) -> tuple[float, int]:
         i = behind
     value = _nearest_double(m, q) if settled else np.nan
     return -value if negative else value, i
-
-
-@kernel
-def read_short_number(text: NDArray[np.uint8], i: int) -> tuple[float, int]:
-    """Read a number of at most seven digits before and after its point, without an exponent.
-
-    Returns the nearest double, and the position behind the digits; -1 if it is no such number. The
-    function is small enough to be inlined, unlike ``read_number``.
-    """
-    c = byte_at(text, i)
-    negative = c == 45
-    i += negative or c == 43
-    word = word_at(text, i)
-    whole = leading_digits(word)
-    m = digits_value(word, whole)
-    i += whole
-    parts = 0
-    if byte_at(text, i) == 46:
-        word = word_at(text, i + 1)
-        parts = leading_digits(word)
-        m = m * _WHOLE_TENS[parts] + digits_value(word, parts)
-        i += 1 + parts
-    if whole == 0 or whole == 8 or parts == 8:
-        i = -1
-    # At most 14 digits and 10**7: both are doubles.
-    value = np.float64(np.int64(m)) / _TENS[parts]
-    return -value if negative else value, i

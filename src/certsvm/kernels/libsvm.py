@@ -151,28 +151,12 @@ def _parse_items(
             or k >= room.values.size
         ):
             return False, i, k
-        value, i = decimal.read_short_number(text, colon + 1)
-        # So few digits are never so close to the middle between two float32 that the double lies on
-        # the other side of it.
-        if i < 0 or (byte_at(text, i) != _SPACE and byte_at(text, i) != _LF):
-            value, i = _read_value(text, colon + 1, end, rules.narrow)
-            if i < 0:
-                return False, colon + 1, k
+        value, i = _read_value(text, colon + 1, end, rules.narrow)
+        if i < 0:
+            return False, colon + 1, k
         room.values[k] = value
         room.indices[k] = previous = index
         k += 1
-
-
-@kernel
-def _read_label(text: NDArray[np.uint8], i: int, end: int) -> tuple[float, int]:
-    """The label at i, and its end; as for values."""
-    value, behind = decimal.read_short_number(text, i)
-    if behind < 0 or byte_at(text, behind) != _SPACE:
-        value, behind = _read_value(text, i, end, False)
-        # Labels that rounding may have merged are looked at again; zero itself is short.
-        if behind - i > (5 if abs(value) < _SMALL else _SURE_DIGITS):
-            value = viewer(_NAN_BITS | np.uint64(i), np.float64)
-    return value, behind
 
 
 @kernel
@@ -184,9 +168,12 @@ def parse_lines(text: NDArray[np.uint8], end: int, rules: Rules, room: Room) -> 
         if byte_at(text, i) != _HASH and not _ends_line(text, i, end):
             if row >= room.labels.size:
                 return Report(i, row, k, lines, queries)
-            label, behind = _read_label(text, i, end)
+            label, behind = _read_value(text, i, end, False)
             if behind < 0:
                 return Report(i, row, k, lines, queries)
+            # Labels that rounding may have merged are looked at again; zero itself is short.
+            if behind - i > (5 if abs(label) < _SMALL else _SURE_DIGITS):
+                label = viewer(_NAN_BITS | np.uint64(i), np.float64)
             first, start = k, _behind_blanks(text, behind)
             behind = _behind_query(text, start, end)
             queries += behind > start
