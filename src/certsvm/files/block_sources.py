@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from certsvm.files.batch import Batch, joined
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from certsvm.files.columns import Columns
 
 _BLOCK_BYTES = 16_000_000
+# Modules that are slow to import are imported where they are used.
+_READERS = {
+    "blocks": ("block_file", "BlockFile"), "embeddings": ("embeddings", "Embeddings"),
+    "table": ("tables", "Table"), "text": ("libsvm", "LibsvmBlocks"),
+}  # fmt: skip
 _TABLES = tuple(name + end for name in (".csv", ".tsv") for end in ("", ".gz", ".bz2", ".zst"))
 
 
@@ -50,22 +56,8 @@ def open_data(path: Any, **options: Any) -> Any:
     Each begins a pass when it is called, and has ``feature_names`` and ``origin`` for the model.
     ``options`` are those of the reader.
     """
-    kind = kind_of(path) if isinstance(path, str | os.PathLike) else "text"
-    if kind == "blocks":
-        from certsvm.files.block_file import BlockFile
-
-        return BlockFile(path, **options)
-    if kind == "embeddings":
-        from certsvm.files.embeddings import Embeddings
-
-        return Embeddings(path, **options)
-    if kind == "table":
-        from certsvm.files.tables import Table
-
-        return Table(path, **options)
-    from certsvm.files.libsvm import LibsvmBlocks
-
-    return LibsvmBlocks(path, **options)
+    module, name = _READERS[kind_of(path) if isinstance(path, str | os.PathLike) else "text"]
+    return getattr(import_module(f"certsvm.files.{module}"), name)(path, **options)
 
 
 def block_source(
@@ -166,7 +158,7 @@ class _Function:
         """The rows in blocks of the same size, however the stream is cut."""
         import pyarrow as pa
 
-        from certsvm.files.columns import Columns, TableError, explained
+        from certsvm.files.columns import Columns, explained
 
         where = "the Arrow stream"
         reader = pa.RecordBatchReader.from_stream(stream)
@@ -175,9 +167,6 @@ class _Function:
             columns.learn(pa.RecordBatchReader.from_stream(self._function()))
         self._columns, self.feature_names = columns, columns.feature_names
         self.origin = columns.origin
-        missing = set(columns.used) - set(reader.schema.names)
-        if missing:
-            raise TableError(f"{where} has no column {min(missing)!r} any more")
         size = max(1, _BLOCK_BYTES // (8 * len(columns.used)))
         held: list[Batch] = []
         n_rows = count = 0

@@ -38,7 +38,7 @@ def explained(where: str) -> Iterator[None]:
         yield
     except TableError:
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, LookupError, OSError, ValueError) as error:
         hint = ""
         if is_too_long(error):
             hint = (
@@ -209,7 +209,20 @@ class Columns:
             "the model": () if features is None else features.columns,
             "--columns": columns or (),
         }  # fmt: skip
-        others = self._without_role(roles, index)
+        taken_by: dict[str | None, str] = {None: ""}
+        for role, names in roles.items():
+            for name in names:
+                if name is not None and name not in self._types:
+                    raise TableError(
+                        f"{where} has no column {name!r} for {role}; it has "
+                        + listed([*self._types])
+                    )
+                if name is not None and taken_by.setdefault(name, role) != role:
+                    raise TableError(
+                        f"{where}: column {name!r} has {taken_by[name]}, and is for {role}, too: "
+                        "it can have one role only (--label, --weight, --ignore)"
+                    )
+        others = [name for name in self._types if name not in taken_by and name not in index]
         if complete and features is not None and others:
             raise TableError(
                 f"{where} has columns that the model does not use: {listed(others)}. Leave them "
@@ -250,25 +263,6 @@ class Columns:
                 f"{where} has {len(self.features.names)} columns of features (labels in "
                 f"{label!r}), the model {n_features}, and no names to match them by"
             )
-
-    def _without_role(
-        self, roles: dict[str, Iterable[str | None]], index: Sequence[str]
-    ) -> list[str]:
-        """The columns that may be features; an error if one has two roles, or does not exist."""
-        taken: dict[str | None, str] = {None: ""}
-        for role, names in roles.items():
-            for name in names:
-                if name is not None and name not in self._types:
-                    raise TableError(
-                        f"{self._where} has no column {name!r} for {role}; it has "
-                        + listed([*self._types])
-                    )
-                if name is not None and taken.setdefault(name, role) != role:
-                    raise TableError(
-                        f"{self._where}: column {name!r} has {taken[name]}, and is for {role}, "
-                        "too: it can have one role only (--label, --weight, --ignore)"
-                    )
-        return [name for name in self._types if name not in taken and name not in index]
 
     @property
     def feature_names(self) -> list[str]:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
-from certsvm.files.atomic import WriteError, atomic_write
+from certsvm.files.atomic import atomic_write
 from certsvm.files.batch import Batch, joined, refuse_label_of_each_row
 from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
 from certsvm.files.block_sources import kind_of
@@ -214,13 +214,9 @@ class _Bucket:
         self.nbytes += rows.nbytes
         self.n_rows += len(rows.y)
         batch = packed(rows)
-        try:
-            # A stream for each: the types of indices and strings differ.
-            with self.path.open("ab") as file, pa.ipc.new_stream(file, batch.schema) as stream:
-                stream.write_batch(batch)
-        except OSError as error:
-            what = f"cannot write rows to a temporary file: {error.strerror}"
-            raise WriteError(error.errno, what, str(self.path)) from None
+        # A stream for each: the types of indices and strings differ.
+        with self.path.open("ab") as file, pa.ipc.new_stream(file, batch.schema) as stream:
+            stream.write_batch(batch)
 
     def batches(self) -> Iterator[Batch]:
         """The batches, in the order in which they were put in."""

@@ -146,10 +146,6 @@ class Embeddings:
             raise ValueError(f"{self.path} has no labels {label!r}; there are {listed(names)}")
         return [chosen] if label is None else [chosen, label]
 
-    def __call__(self) -> Iterator[Batch]:
-        """Begin a pass."""
-        return self.blocks()
-
     def blocks(self, block_bytes: int = _BLOCK_BYTES, dtype: Any = np.float64) -> Iterator[Batch]:
         """All rows, in blocks of about this size as float64; labels that are missing are "".
 
@@ -162,6 +158,8 @@ class Embeddings:
             labels = y if self._y is None else self._y[first : first + len(X)]
             yield Batch(_converted(X, dtype), np.full(len(X), "") if labels is None else labels)
             first += len(X)
+
+    __call__ = blocks
 
     def _parquet(self, size: int) -> Iterator[tuple[Any, Any]]:
         import pyarrow.compute as pc
@@ -193,8 +191,6 @@ def _array(path: str | os.PathLike[str]) -> Any:
     try:
         with np.errstate(over="ignore"):
             return np.load(path, mmap_mode="c", allow_pickle=False)
-    except OSError:
-        raise
     except Exception as error:
         # A header is parsed as Python's literals, which may be wrong in many ways.
         raise ValueError(f"{path} cannot be read as an array of numbers: {error}") from None

@@ -218,11 +218,7 @@ class LibsvmBlocks:
         self._parser = Parser(name, n_features, zero_based, np.dtype(dtype))
         self.zero_based, self.n_columns = bool(zero_based), 0
         self.notes: list[str] = []
-
-    @property
-    def origin(self) -> dict[str, Any]:
-        """What a model has to know of the text."""
-        return {"zero_based": self.zero_based}
+        self.origin = {"zero_based": self.zero_based}
 
     def __iter__(self) -> Iterator[Batch]:
         held: list[Piece] = []
@@ -265,7 +261,7 @@ class LibsvmBlocks:
             raise LibsvmError(error.what, name, line, error.column, error.text) from None
         if n_rows == 0:
             raise LibsvmError("there are no rows in this file", name)
-        self.notes = []
+        self.notes.clear()
         if self._parser.zero_based is None:
             self.zero_based = smallest == 0
             if self.zero_based:
@@ -275,6 +271,7 @@ class LibsvmBlocks:
                     raise LibsvmError(f"{what} zero", name)
         if queries:
             self.notes.append(f"qid ignored on {queries} line{'s' * (queries > 1)}")
+        self.origin["zero_based"] = self.zero_based
         self.n_columns = max(largest + self.zero_based, 0) if n_features is None else n_features
 
     def _parsed(self, file: Any) -> Iterator[Piece]:

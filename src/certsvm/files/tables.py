@@ -13,7 +13,6 @@ import codecs
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +109,6 @@ class Table(Columns):
         if self.learnt:
             self.learn(self._batches(_LEARNING_BYTES, self.strings))
 
-    def __call__(self) -> Iterator[Batch]:
-        """Begin a pass."""
-        return self.blocks()
-
     def blocks(self, block_bytes: int = _BLOCK_BYTES, dtype: Any = np.float64) -> Iterator[Batch]:
         """All rows, in blocks of about this size. Missing labels are empty strings."""
         first = 0
@@ -124,6 +119,8 @@ class Table(Columns):
             first += len(batch)
         if first == 0:
             raise TableError(f"{self.path} has no rows")
+
+    __call__ = blocks
 
     def _batches(self, block_bytes: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # The type of a column of CSV must not depend on how the file is cut.
@@ -145,14 +142,10 @@ class Table(Columns):
                 with self._csv(opened, size, columns, types) as reader:
                     yield from reader
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _opened(self) -> Any:
         """The file, as Arrow reads it; text is decompressed."""
-        with (
-            pa.OSFile(os.fsencode(self.path)) as opened,
-            pa.input_stream(opened, compression=self._compression) as stream,
-        ):
-            yield opened if self._is_parquet else stream
+        file = pa.OSFile(os.fsencode(self.path))
+        return file if self._is_parquet else pa.input_stream(file, compression=self._compression)
 
     def _first_separator(self) -> str:
         """The separator that the first line has most of."""
@@ -180,8 +173,16 @@ class Table(Columns):
                 raise
             if pa.binary() in first.schema.types:
                 raise pa.ArrowInvalid("invalid UTF8 data")
-            if self._header is None:
-                self._refuse_data_as_names(first.schema.names)
+            names = first.schema.names
+            numbers = [name for name in names if _NUMBER.fullmatch(name)]
+            # Numbers only, or one that counts nothing.
+            is_data = len(numbers) == len(names) or not all(name.isdecimal() for name in numbers)
+            if is_data and self._header is None:
+                raise TableError(
+                    f"{self.path}: the first line, {self._separator.join(names)[:60]!r}, looks "
+                    "like data, not like the names of columns. If it is data, say --no-header "
+                    "(header=False); if these are the names, say --header (header=True)."
+                )
             return first.schema
         raise TableError(f"{self.path} has no rows")
 
@@ -200,13 +201,3 @@ class Table(Columns):
         parse = pa.csv.ParseOptions(delimiter=self._separator)
         convert = pa.csv.ConvertOptions(column_types=types, include_columns=list(columns))
         return pa.csv.open_csv(stream, options, parse, convert)
-
-    def _refuse_data_as_names(self, names: Sequence[str]) -> None:
-        """Raise if the first line holds numbers only, or one that counts nothing."""
-        numbers = [name for name in names if _NUMBER.fullmatch(name)]
-        if len(numbers) == len(names) or not all(name.isdecimal() for name in numbers):
-            raise TableError(
-                f"{self.path}: the first line, {self._separator.join(names)[:60]!r}, looks like "
-                "data, not like the names of columns. If it is data, say --no-header "
-                "(header=False); if these are the names, say --header (header=True)."
-            )

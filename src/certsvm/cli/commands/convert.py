@@ -108,7 +108,10 @@ def scale_command(
             raise BadInput(f"{restored} is of {'text' if kind == 'table' else 'a table'}")
         # Rows are read like those of training.
         if kind == "table":
-            more = {"features": known.features, "usual_label": known.origin.get("label")}
+            from certsvm.files.columns import Features
+
+            features = Features.from_names(known.names or [], known.origin.get("one_hot"))
+            more = {"features": features, "usual_label": known.origin.get("label")}
         elif options.zero_based is None:
             options = replace(options, zero_based=known.origin.get("zero_based") is True)
     rows, facts = load(file, options, **more)
