@@ -26,14 +26,15 @@ class DamagedFileError(ValueError):
     """A compressed file that cannot be decompressed to its end; the message names it."""
 
 
-# By the first bytes: the name, and what begins a stream; zstd is read by Arrow.
-_FORMATS: dict[bytes, tuple[str, Callable[[], Any] | None]] = {
-    b"\x1f\x8b": ("gzip", partial(zlib.decompressobj, 31)),
-    b"BZh": ("bzip2", bz2.BZ2Decompressor),
-    b"\xfd7zXZ\x00": ("xz", partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _XZ_BYTES)),
-    b"\x28\xb5\x2f\xfd": ("zstd", None),
+_MAGIC = {
+    b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"
+}  # fmt: skip
+# What begins a stream; zstd is read by Arrow.
+_STARTS: dict[str, Callable[[], Any]] = {
+    "gzip": partial(zlib.decompressobj, 31),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _XZ_BYTES),
 }
-_LONGEST_MAGIC = max(map(len, _FORMATS))
 
 
 def compression_of(first: bytes) -> str | None:
@@ -43,7 +44,7 @@ def compression_of(first: bytes) -> str | None:
     'bzip2'
     >>> compression_of(b"+1 1:0.5")
     """
-    return next((name for magic, (name, _) in _FORMATS.items() if first.startswith(magic)), None)
+    return next((name for magic, name in _MAGIC.items() if first.startswith(magic)), None)
 
 
 def text_of(file: Any, name: str, size: int = 1 << 16) -> Iterator[bytes]:
@@ -59,15 +60,13 @@ def text_of(file: Any, name: str, size: int = 1 << 16) -> Iterator[bytes]:
         Bytes that are read at a time.
     """
     parts, first = _parts(file, size), b""
-    while len(first) < _LONGEST_MAGIC and (part := next(parts, b"")):
+    while len(first) < 6 and (part := next(parts, b"")):
         first += part
-    parts = itertools.chain([first], parts)
-    compression, start = next(
-        (found for magic, found in _FORMATS.items() if first.startswith(magic)), ("", None)
-    )
-    if not compression:
+    parts, compression = itertools.chain([first], parts), compression_of(first)
+    if compression is None:
         yield from parts
         return
+    start = _STARTS.get(compression)
     try:
         yield from _zstd(parts) if start is None else _decompressed(parts, start)
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:

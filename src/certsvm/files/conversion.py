@@ -45,7 +45,7 @@ Report = Callable[[str, int], None]
 def convert(
     source: str | Path | Any, target: str | Path, *, memory: int = 500_000_000,
     block_bytes: int | None = None, shuffle: bool = True, seed: int = 0, dtype: Any = np.float64,
-    report: Report | None = None, **options: Any,
+    report: Report = lambda what, n_rows: None, **options: Any,
 ) -> tuple[Summary, list[str]]:  # fmt: skip
     """Convert libsvm text, CSV or Parquet to a block file to train from.
 
@@ -67,7 +67,7 @@ def convert(
         Seed of the random order.
     dtype : {float64, float32}, default=float64
         Type of the values.
-    report : callable, default=None
+    report : callable, default=does nothing
         Called now and then with "read" or "written" and the number of rows so far.
     **options
         How to read it. For libsvm text, ``n_features`` and ``zero_based``, as for ``LibsvmBlocks``;
@@ -122,8 +122,7 @@ def convert(
             n_values += batch.n_values
             if n_rows > _MOST_LABELS:
                 refuse_label_of_each_row(n_rows, len(labels))
-            if report is not None:
-                report("read", n_rows)
+            report("read", n_rows)
             yield batch
         refuse_label_of_each_row(n_rows, len(labels))
         n_columns = getattr(reader, "n_columns", batch.X.shape[1])
@@ -136,8 +135,7 @@ def convert(
             for block in rows.cut(np.arange(n_blocks + 1) * len(rows.y) // n_blocks):
                 yield block
                 written += len(block.y)
-                if report is not None:
-                    report("written", written)
+                report("written", written)
 
     target, in_text = Path(target), reader is batches
     # The size of all rows is a guess; of a stream, nothing is known.
@@ -177,50 +175,42 @@ def in_runs(
         The source of randomness; None keeps the order.
     """
     if rng is None:
-        bucket = _Bucket(folder / "rows")
         for rows in batches:
-            bucket.put(rows)
-        yield from bucket.batches()
+            _append(folder / "rows", rows)
+        yield from _stored(folder / "rows")
         return
     n_buckets = int(np.clip(-(-2 * expected // most), 1, _MOST_BUCKETS))
     name = f"{rng.integers(2**62):016x}"
-    buckets = [_Bucket(folder / f"{name}-{i}") for i in range(n_buckets)]
+    # The bytes and the number of rows in each bucket.
+    buckets = {folder / f"{name}-{i}": [0, 0] for i in range(n_buckets)}
     for rows in batches:
         which = rng.integers(n_buckets, size=len(rows.y))
         sorted_rows = rows.take(np.argsort(which, kind="stable"))
         edges = np.append(0, np.cumsum(np.bincount(which, minlength=n_buckets)))
-        for bucket, part in zip(buckets, sorted_rows.cut(edges), strict=True):
+        for (path, size), part in zip(buckets.items(), sorted_rows.cut(edges), strict=True):
             if len(part.y):
-                bucket.put(part)
-    for bucket in buckets:
+                _append(path, part)
+                size[:] = size[0] + part.nbytes, size[1] + len(part.y)
+    for path, (n_bytes, n_rows) in buckets.items():
         # A single row cannot be split, however large it is.
-        if bucket.nbytes > most and bucket.n_rows > 1:
-            yield from in_runs(bucket.batches(), folder, most, bucket.nbytes, rng)
-        elif bucket.n_rows:
-            rows = joined(list(bucket.batches()))
-            yield rows.take(rng.permutation(len(rows.y)))
-        bucket.path.unlink(missing_ok=True)
+        if n_bytes > most and n_rows > 1:
+            yield from in_runs(_stored(path), folder, most, n_bytes, rng)
+        elif n_rows:
+            rows = joined(list(_stored(path)))
+            yield rows.take(rng.permutation(n_rows))
+        path.unlink(missing_ok=True)
 
 
-class _Bucket:
-    """A temporary file of batches."""
+def _append(path: Path, rows: Batch) -> None:
+    """Append a batch to a file, as a stream of its own: types of indices and strings differ."""
+    batch = packed(rows)
+    with path.open("ab") as file, pa.ipc.new_stream(file, batch.schema) as stream:
+        stream.write_batch(batch)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.nbytes = self.n_rows = 0
 
-    def put(self, rows: Batch) -> None:
-        """Append a batch."""
-        self.nbytes += rows.nbytes
-        self.n_rows += len(rows.y)
-        batch = packed(rows)
-        # A stream for each: the types of indices and strings differ.
-        with self.path.open("ab") as file, pa.ipc.new_stream(file, batch.schema) as stream:
-            stream.write_batch(batch)
-
-    def batches(self) -> Iterator[Batch]:
-        """The batches, in the order in which they were put in."""
-        with pa.OSFile(os.fsencode(self.path)) as file:
-            while file.tell() < file.size():
-                for batch in pa.ipc.open_stream(file):
-                    yield unpacked(batch)
+def _stored(path: Path) -> Iterator[Batch]:
+    """The batches of a file, in the order in which they were appended."""
+    with pa.OSFile(os.fsencode(path)) as file:
+        while file.tell() < file.size():
+            for batch in pa.ipc.open_stream(file):
+                yield unpacked(batch)

@@ -106,15 +106,6 @@ def _read_index(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
 
 
 @kernel
-def _needs_python(value: float, narrow: bool) -> bool:
-    """Whether a double is not settled, or may be halfway between two float32, or beyond them."""
-    if not narrow or value == 0.0:
-        return bool(np.isnan(value))
-    halfway = (viewer(value, np.uint64) & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)
-    return halfway or not 2.0**-126 <= abs(value) < 2.0**127
-
-
-@kernel
 def _read_value(text: NDArray[np.uint8], i: int, end: int, narrow: bool) -> tuple[float, int]:
     """The number at i, a NaN with its position if Python is needed; and its end.
 
@@ -123,7 +114,10 @@ def _read_value(text: NDArray[np.uint8], i: int, end: int, narrow: bool) -> tupl
     value, behind = decimal.read_number(text, i)
     if behind < 0 or not _ends_token(text, behind, end):
         return 0.0, -1
-    if _needs_python(value, narrow):
+    # Whether it lies halfway between two float32, or perhaps beyond them, is for Python.
+    halfway = (viewer(value, np.uint64) & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)
+    awkward = halfway or not 2.0**-126 <= abs(value) < 2.0**127
+    if np.isnan(value) or (narrow and awkward and value != 0.0):
         value = viewer(_NAN_BITS | np.uint64(i), np.float64)
     return value, behind
 
