@@ -190,14 +190,14 @@ class Columns:
         if features is not None and not isinstance(features, Features):
             features = Features(features)
         if label is None:
-            known = () if features is None or complete else features.columns
-            taken = {weight, *ignore, *index, *known}
+            fixed = () if features is None or complete else features.columns
+            taken = {weight, *ignore, *index, *fixed}
             others = [name for name in self._types if name not in taken]
             if usual_label in set(self._types) - {weight, *ignore}:
                 label = usual_label
             elif "label" in others:
                 label = "label"
-            elif known:
+            elif fixed:
                 label = others[0] if len(others) == 1 else None
             elif others and (complete or len(others) != n_features):
                 label = others[-1]
@@ -210,13 +210,11 @@ class Columns:
             "--columns": columns or (),
         }  # fmt: skip
         taken_by: dict[str | None, str] = {None: ""}
+        known = listed(schema.names)
         for role, names in roles.items():
             for name in names:
                 if name is not None and name not in self._types:
-                    raise TableError(
-                        f"{where} has no column {name!r} for {role}; it has "
-                        + listed([*self._types])
-                    )
+                    raise TableError(f"{where} has no column {name!r} for {role}; it has {known}")
                 if name is not None and taken_by.setdefault(name, role) != role:
                     raise TableError(
                         f"{where}: column {name!r} has {taken_by[name]}, and is for {role}, too: "
@@ -229,7 +227,8 @@ class Columns:
                 "out by name (--ignore) if that is meant, or say --label NAME or --weight NAME."
             )
         if columns is not None:
-            others = [name for name in self._types if name in set(columns)]
+            chosen = set(columns)
+            others = [name for name in self._types if name in chosen]
         self.features = features or Features(others)
         if not self.features.columns:
             raise TableError(f"{where} has no columns besides {label!r}")
@@ -240,8 +239,7 @@ class Columns:
         self.recoded = [name for name in self.features.values if name not in strings]
         self.learnt = features is None and bool(self.strings)
         self.unseen: Counter[str] = Counter()
-        self.used = [*self.features.columns]
-        self.used += [name for name in (label, weight) if name is not None]
+        self.used = [*self.features.columns, *(c for c in (label, weight) if c is not None)]
         text = {label, *self.strings}
         self.numbers = [name for name in self.used if name not in text]
         used = set(self.used)

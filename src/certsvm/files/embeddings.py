@@ -99,9 +99,7 @@ class Embeddings:
         if self._y is not None:
             self._y = _checked_labels(apart or str(path), self._y, self.n_rows)
         elif labelled and len(self._columns) < 2:
-            raise ValueError(
-                f"{path} has no labels: say where they are (--labels FILE.npy or NAME)"
-            )
+            raise ValueError(f"{path} has no labels: say where they are (--labels FILE or NAME)")
 
     def _open_safetensors(self, label: str | None, embeddings: str | None) -> None:
         # PyTorch maps tensors, and NumPy does not know bfloat16.
@@ -138,10 +136,8 @@ class Embeddings:
         label = label or next((name for name in _LABELS if name in names), None)
         chosen = matrices[0] if embeddings is None and len(matrices) == 1 else embeddings
         if chosen not in matrices or chosen is None:
-            raise ValueError(
-                f"{self.path}: name the rows of numbers (--embeddings NAME); there are "
-                f"{listed(matrices) or 'none'}"
-            )
+            there = listed(matrices) or "none"
+            raise ValueError(f"{self.path}: name the rows (--embeddings NAME); there are {there}")
         if label not in (None, *names):
             raise ValueError(f"{self.path} has no labels {label!r}; there are {listed(names)}")
         return [chosen] if label is None else [chosen, label]

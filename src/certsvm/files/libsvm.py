@@ -290,7 +290,7 @@ class LibsvmBlocks:
 
         Errors in the text before that come first.
         """
-        text, size, wrong = bytearray(), self._piece_bytes, None
+        size, text, wrong = self._piece_bytes, bytearray(), None
         parts = text_of(file, self._parser.file, size)
         try:
             while len(text) < len(_MARK) and (part := next(parts, b"")):
@@ -307,16 +307,15 @@ class LibsvmBlocks:
                     text[end:] = b"\n" * PADDING
                     yield text
                 elif len(rest) > self._longest_line:
-                    what = f"this line is longer than {self._longest_line / 1e6:.1f} MB, the most"
-                    what += " that is read here: give more memory, unless the file is damaged"
-                    yield LibsvmError(what, self._parser.file, 1, 1)
-                    return
+                    what = f"this line is longer than {self._longest_line / 1e6:.1f} MB"
+                    what += ": give more memory, unless the file is damaged"
+                    raise LibsvmError(what, self._parser.file, 1, 1)
                 text = rest
                 # A line longer than a piece doubles the size until it fits.
                 fits = len(rest) < self._block_bytes
                 most = self._block_bytes if fits else self._longest_line + 1
                 size = min(max(self._piece_bytes, 2 * len(rest)), most)
-        except DamagedFileError as error:
+        except (DamagedFileError, LibsvmError) as error:
             wrong = error
             del text[text.rfind(b"\n") + 1 :]
         if text:

@@ -86,13 +86,11 @@ class Parser:
         )  # fmt: skip
         report = parse_lines(np.frombuffer(text, dtype=np.uint8), end, self._rules(), room)
         values, labels = room.values[: report.values], room.labels[: report.rows]
-        unsettled = []
+        unsettled: list[Any] = []
         for array in (values, labels):
             slots = np.flatnonzero(np.isnan(array))
             positions = (array.view(np.int64)[slots] & POSITION_BITS).tolist()
-            unsettled += [
-                (position, array, k) for position, k in zip(positions, slots, strict=True)
-            ]
+            unsettled += zip(positions, [array] * slots.size, slots, strict=True)
         for position, array, k in sorted(unsettled, key=lambda place: place[0]):
             try:
                 array[k] = self._settled(_token_at(text, position), is_label=array is labels)
