@@ -114,7 +114,7 @@ def label_number(text: str) -> float:
     >>> label_number("9007199254740993")
     Traceback (most recent call last):
     ...
-    ValueError: the label 9007199254740993 has more digits than float64 keeps, ...
+    ValueError: the label 9007199254740993 has more digits than float64 keeps: shorten it
     """
     number = float(text)
     try:
@@ -125,10 +125,7 @@ def label_number(text: str) -> float:
         # An exponent of twenty digits.
         kept = False
     if math.isfinite(number) and not kept:
-        raise ValueError(
-            f"the label {text[:40]} has more digits than float64 keeps, and would be merged with "
-            "others: give the classes shorter numbers"
-        )
+        raise ValueError(f"the label {text[:40]} has more digits than float64 keeps: shorten it")
     return number
 
 

@@ -32,8 +32,6 @@ from certsvm.files.tables import Table
 # makes a copy; 1/12 for a block.
 _TEXT, _LINE, _RUN, _BLOCK = 32, 20, 5, 12
 _LARGEST_TEXT = 32_000_000
-# Bytes of rows per byte of text, estimated from above, and of a table, which may be compressed.
-_PER_BYTE_OF_TEXT, _PER_BYTE_OF_TABLE = 3, 12
 _MOST_BUCKETS = 256
 # So many labels are collected before it is clear that they are no classes.
 _MOST_LABELS = 100_000
@@ -100,15 +98,13 @@ def convert(
     block_bytes = block_bytes or min(memory // _BLOCK, LARGEST_BLOCK)
     text_bytes = min(memory // _TEXT, _LARGEST_TEXT)
     path = Path(source) if isinstance(source, str | Path) else None
+    in_text, longest = path is None or kind_of(path) != "table", min(memory // _LINE, LONGEST_LINE)
     reader: Any
-    if path is not None and kind_of(path) == "table":
-        reader = Table(path, **options)
-        batches = reader.blocks(text_bytes, dtype)
+    if in_text:
+        reader = LibsvmBlocks(source, text_bytes, longest_line=longest, dtype=dtype, **options)
     else:
-        batches = reader = LibsvmBlocks(
-            source, text_bytes, longest_line=min(memory // _LINE, LONGEST_LINE), dtype=dtype,
-            **options,
-        )  # fmt: skip
+        reader = Table(source, **options)
+    batches = reader if in_text else reader.blocks(text_bytes, dtype)
     # Collected as long as every row has another.
     labels: set[Any] = set()
     n_rows = n_values = n_columns = 0
@@ -137,10 +133,10 @@ def convert(
                 written += len(block.y)
                 report("written", written)
 
-    target, in_text = Path(target), reader is batches
-    # The size of all rows is a guess; of a stream, nothing is known.
-    per_byte = _PER_BYTE_OF_TEXT if in_text else _PER_BYTE_OF_TABLE
-    expected = sys.maxsize // 4 if path is None else per_byte * path.stat().st_size
+    target = Path(target)
+    # A guess from above: tables may be compressed, and of a stream nothing is known.
+    n_bytes = sys.maxsize // 48 if path is None else path.stat().st_size
+    expected = n_bytes * (3 if in_text else 12)
     rng = np.random.default_rng(seed) if shuffle else None
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         runs = in_runs(counted(), Path(folder), memory // _RUN, expected, rng)
