@@ -91,11 +91,9 @@ def convert(
     """
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
-    if block_bytes is not None and block_bytes < 1:
-        raise ValueError(f"block_bytes must be > 0, got {block_bytes!r}")
     if memory < LEAST:
         raise ValueError(f"memory must be at least {LEAST // 10**6} MB, got {memory / 1e6:.1f} MB")
-    block_bytes = block_bytes or min(memory // _BLOCK, LARGEST_BLOCK)
+    block_bytes = max(1, block_bytes or min(memory // _BLOCK, LARGEST_BLOCK))
     text_bytes = min(memory // _TEXT, _LARGEST_TEXT)
     path = Path(source) if isinstance(source, str | Path) else None
     in_text, longest = path is None or kind_of(path) != "table", min(memory // _LINE, LONGEST_LINE)

@@ -243,8 +243,7 @@ class LibsvmBlocks:
     def _pieces(self) -> Iterator[Piece]:
         """The rows of the text, piece by piece, with indices as they are in it."""
         name, n_features = self._parser.file, self._parser.n_features
-        n_rows = lines = queries = 0
-        smallest, largest = 1, -1
+        n_rows, lines, queries, smallest, largest = 0, 0, 0, 1, -1
         try:
             with _opened(self._source) as file:
                 for piece in self._parsed(file):

@@ -130,9 +130,8 @@ class Parser:
         """The error at a position, which the kernel found if nothing else says what is wrong."""
         line_start = text.rfind(b"\n", 0, position) + 1
         token, before = _token_at(text, position), bytes(text[line_start:position])
-        line, column = text.count(b"\n", 0, position) + 1, len(before) + 1
-        what = what or self._problem(token, before)
-        return LibsvmError(what, self.file, line, column, _printable(token))
+        line, what = text.count(b"\n", 0, position) + 1, what or self._problem(token, before)
+        return LibsvmError(what, self.file, line, len(before) + 1, _printable(token))
 
     def _problem(self, token: bytes, before: bytes) -> str:
         quoted = f'"{_printable(token)}"'
@@ -150,8 +149,8 @@ class Parser:
         index = _printable(item[1] or b"0")
         if len(item[1]) > 19 or int(index) > LARGEST_INDEX:
             return f"the index {index} is beyond the largest allowed, 2**63 - 2"
-        rules = self._rules()
-        if rules.low <= int(index) <= rules.high:
+        low, high, _ = self._rules()
+        if low <= int(index) <= high:
             previous = int(before.split()[-1].partition(b":")[0])
             return f"indices must ascend within a line, but {index} follows {previous}"
         limit = "" if self.n_features is None else f"n_features={self.n_features}, "

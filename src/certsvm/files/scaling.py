@@ -52,16 +52,19 @@ class Scaling:
         standardize: bool = False,
     ) -> Scaling:  # fmt: skip
         """Numbers that bring the columns of ``X`` into [-1, 1], or to mean 0 and deviation 1."""
-        from sklearn.preprocessing import StandardScaler
-
-        shift, is_sparse = np.zeros(X.shape[1]), sp.issparse(X)
+        shift = np.zeros(X.shape[1])
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if standardize:
-                fitted = StandardScaler(with_mean=not is_sparse).fit(X)
-                sizes, shift = fitted.scale_, shift if is_sparse else fitted.mean_
+            if not standardize:
+                sizes = abs(X).max(axis=0)
+                sizes = sizes.toarray().ravel() if sp.issparse(X) else sizes
+            elif sp.issparse(X):
+                mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+                stored = np.bincount(X.indices, minlength=X.shape[1])
+                squares = (X.data - mean[X.indices]) ** 2
+                squares = np.bincount(X.indices, weights=squares, minlength=X.shape[1])
+                sizes = np.sqrt((squares + (X.shape[0] - stored) * mean**2) / X.shape[0])
             else:
-                largest = abs(X).max(axis=0)
-                sizes = largest.toarray().ravel() if is_sparse else largest
+                shift, sizes = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
             factor = 1.0 / np.where(sizes > 0, sizes, 1.0).astype(np.float64)
         return cls(shift, factor, names, origin or {})
 
