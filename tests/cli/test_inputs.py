@@ -88,7 +88,7 @@ def test_columns_that_are_left_out(folder: Path, options: tuple[str, ...]) -> No
     predicted = succeed("predict", "m", "t.csv", cwd=folder)
     assert "'y' (as the model says)" in predicted.err
     for command in ("evaluate", "verify"):
-        refuse("--ignore noise,id", command, "m", "t.csv", "--label", "y", cwd=folder)
+        refuse("does not use: 'noise', 'id'", command, "m", "t.csv", "--label", "y", cwd=folder)
     left_out = ("--ignore", "id, noise")
     assert run("verify", "m", "t.csv", "--label", "y", *left_out, cwd=folder).code == 3
 
@@ -112,7 +112,7 @@ def test_mistaken_columns_are_named(folder: Path) -> None:
     refuse(wrong, "train t.csv --label y --drop noisy", cwd=folder)
     refuse("one role only", "train t.csv --label y --columns a,y", cwd=folder)
     # The message about a column of text says how to leave it out.
-    refuse("--drop id", "train t.csv --label y", cwd=folder)
+    refuse("--drop", "train t.csv --label y", cwd=folder)
 
 
 def test_verify_does_not_believe_the_model_about_its_labels(folder: Path) -> None:

@@ -2,13 +2,14 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import feather
 
-from tests.cli.running import refuse, run, write
+from tests.cli.running import arguments, refuse, run, write
 from tests.platforms import posix
 
 
@@ -64,6 +65,19 @@ OVERWRITING = [
     ("select", "data", "--values", "2", "-o", "new", "--plot", "new"),
     ("select", "data", "--values", "2", "-o", "new.png", "--plot", "./new.png"),
 ]
+
+
+@posix
+def test_predictions_are_not_appended_to_the_data(prepared: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes((prepared / "data").read_bytes())
+    before = data.read_bytes()
+    with data.open("ab") as out:
+        words = arguments("predict", prepared / "m", data)
+        refused = subprocess.run(words, stdout=out, stderr=subprocess.PIPE, check=False)
+    assert refused.returncode == 2
+    assert b"standard output is an input" in refused.stderr
+    assert data.read_bytes() == before
 
 
 @posix

@@ -148,7 +148,7 @@ def forged(r: random.Random, table: Owned) -> tuple[str, Model] | None:
     except ValueError:
         # One class only, or weights that are none.
         return None
-    spans = {} if features.spans is None else {"one_hot": features.spans}
+    spans = {"one_hot": features.spans} if features.spans else {}
     called: list[str] | None = features.names
     if kind == "names":
         called = r.choice([

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certsvm.files import LibsvmBlocks, LibsvmError, load_libsvm, read_libsvm
-from certsvm.files import libsvm_parser as parser
+from certsvm.files import LibsvmBlocks, LibsvmError, libsvm, load_libsvm, read_libsvm
 
 
 def load(text: bytes, **options: Any) -> tuple[Any, Any]:
@@ -190,7 +189,7 @@ def check(text: bytes, options: Options, folder: Path, piece: int = 16, names: A
     }
     with pytest.MonkeyPatch.context() as patch:
         # As short as this, even small texts have many pieces.
-        patch.setattr(parser, "_PIECE_BYTES", piece)
+        patch.setattr(libsvm, "_PIECE_BYTES", piece)
         for name, reader in readers.items():
             if names and name not in names:
                 continue

@@ -181,7 +181,6 @@ SENSELESS: list[Any] = [
     ("rows.csv", {"zero_based": True}, "unexpected keyword argument 'zero_based'"),
     ("rows.txt", {"memory": 1000}, "memory must be at least"),
     ("rows.csv", {"dtype": np.int32}, "dtype must be float32 or float64"),
-    ("rows.txt", {"block_bytes": -5}, "block_bytes"),
 ]
 
 

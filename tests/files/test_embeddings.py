@@ -11,7 +11,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from certsvm import fit_stream
-from certsvm.files.embeddings import Embeddings, is_embeddings
+from certsvm.files.block_sources import kind_of
+from certsvm.files.embeddings import Embeddings
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((50, 6)).astype(np.float32)
@@ -44,7 +45,7 @@ def written(folder: Path, kind: str, X: Any = X, y: Any = Y) -> tuple[Path, str 
 @pytest.mark.parametrize("kind", ["npy", "safetensors", "fixed", "lists"])
 def test_rows_and_labels_are_read(tmp_path: Path, kind: str) -> None:
     path, label = written(tmp_path, kind)
-    assert is_embeddings(path)
+    assert kind_of(path) == "embeddings"
     file = Embeddings(path, label=label)
     assert file.n_rows == 50
     for batches in (list(file.blocks(8 * 6 * 7)), [file.read(np.float64)]):
@@ -124,15 +125,15 @@ def test_names(tmp_path: Path) -> None:
     apart = Embeddings(nothing, label=str(tmp_path / "y.npy")).read(None)
     np.testing.assert_array_equal(apart.y, Y)
     pa.parquet.write_table(pa.table({"a": [1.0, 2.0], "label": [0, 1]}), tmp_path / "u.parquet")
-    assert not is_embeddings(tmp_path / "u.parquet")
+    assert kind_of(tmp_path / "u.parquet") == "table"
 
 
 BAD_LABELS: list[Any] = [
-    (np.arange(49), "50 rows, and labels of shape"),
-    (np.eye(50, dtype=int), "50 labels a row"),
+    (np.arange(49), "50 rows need as many labels"),
+    (np.eye(50, dtype=int), "50 rows need as many labels"),
     (np.full(50, np.nan), "missing or not finite"),
-    (np.full(50, 1j), "must be integers, booleans or strings"),
-    (np.full(50, b"a"), "must be integers, booleans or strings"),
+    (np.full(50, 1j), "integers, booleans or strings"),
+    (np.full(50, b"a"), "integers, booleans or strings"),
     (np.full(50, {}), "cannot be read as an array of numbers"),
 ]
 
@@ -208,9 +209,9 @@ BAD_TABLES: list[Any] = [
 def test_tables_that_are_refused(tmp_path: Path, lists: Any, labels: Any, wrong: str) -> None:
     path = tmp_path / "t.parquet"
     pa.parquet.write_table(pa.table({"e": lists, "label": labels}), path)
-    assert is_embeddings(path)
+    assert kind_of(path) == "embeddings"
     with pytest.raises(ValueError, match=wrong):
         Embeddings(path).read(np.float64)
     for n in (10, path.stat().st_size - 20):
         path.write_bytes(path.read_bytes()[:n])
-        assert not is_embeddings(path)
+        assert kind_of(path) != "embeddings"

@@ -114,7 +114,7 @@ BAD_CSV: list[Any] = [
     ("a,label\n", {}, "has no rows"),
     ("a,label\n1,1\n", {"label": "a", "ignore": ["a"]}, "one role only"),
     ("a,w,label\n1,-1,1\n", {"weight": "w"}, "row 1, column 'w' is negative"),
-    ("target,a,b\nx,1,2\ny,2,1\n", {}, "'target' holds string.*or name the column of labels"),
+    ("target,a,b\nx,1,2\ny,2,1\n", {}, "'target' holds string.*or name the labels"),
     (",target,a\n0,x,1\n", {"label": "traget"}, "'traget' .* it has '', 'target', 'a'"),
 ]  # fmt: skip
 
@@ -288,13 +288,13 @@ def test_values_that_were_not_seen_are_zeros_and_are_counted(tmp_path: Path) -> 
 
 def test_strings_that_are_no_categories(tmp_path: Path) -> None:
     text = "name,label\n" + "".join(f"n{i},{i % 2}\n" for i in range(30))
-    with pytest.raises(TableError, match="'name' has a value of its own in each row"):
+    with pytest.raises(TableError, match="'name' has 30 values in 30 rows"):
         Table(csv(tmp_path, text), categorical=True)
     few = Table(csv(tmp_path, "name,label\nx,1\ny,0\n"), categorical=True)
     assert few.feature_names == ["name=x", "name=y"]
     many = [f"{i:0100d}" for i in range(60_000)] * 2
     path = parquet(tmp_path, {"s": many, "label": [0, 1] * 60_000})
-    with pytest.raises(TableError, match="values and more"):
+    with pytest.raises(TableError, match=r"values in .*not categories"):
         Table(path, categorical=True)
     with pytest.raises(TableError, match="row 2, column 's' is missing"):
         Table(parquet(tmp_path, {"s": ["x", None], "label": [1, 0]}), categorical=True)
@@ -320,23 +320,20 @@ def test_a_name_with_a_dot_and_columns_that_are_not_needed(tmp_path: Path) -> No
 
 
 HEAD, GOOD = b"a,b,label\n", b"1,2,yes\n"
+NOT_UTF8 = {
+    "name": b"a,b\xe4,label\n" + GOOD,
+    "label": HEAD + GOOD + b"1,2,\xe4\n",
+    "last line": HEAD + GOOD * 10 + b"1,2,\xe4",
+    # Beyond the block from which types are inferred.
+    "later": HEAD + GOOD * 200_000 + b"1,2,n\xe4\n" + GOOD,
+    "UTF-16": "a,b,label\n1,2,yes\n".encode("utf-16"),
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (b"a,b\xe4,label\n" + GOOD, 1),
-        (HEAD + GOOD + b"1,2,\xe4\n", 3),
-        (HEAD + GOOD * 10 + b"1,2,\xe4", 12),
-        # Beyond the block from which types are inferred.
-        (HEAD + GOOD * 200_000 + b"1,2,n\xe4\n" + GOOD, 200_002),
-        ("a,b,label\n1,2,yes\n".encode("utf-16"), 1),
-    ],
-    ids=["name", "label", "last line", "later", "UTF-16"],
-)
-def test_csv_that_is_not_utf8(text: bytes, line: int, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes(text)
-    with pytest.raises(TableError, match=rf"t\.csv, line {line} is not UTF-8.*iconv -f"):
+@pytest.mark.parametrize("where", NOT_UTF8)
+def test_csv_that_is_not_utf8(where: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(NOT_UTF8[where])
+    with pytest.raises(TableError, match=r"t\.csv.*Text must be UTF-8: iconv -f"):
         list(Table(tmp_path / "t.csv")())
 
 

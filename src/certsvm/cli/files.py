@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from certsvm import files
 from certsvm.cli import facts, say
 from certsvm.cli.options import Options
+from certsvm.files import block_sources
 
 if TYPE_CHECKING:
     from certsvm.certificates.certificate import Certificate
@@ -33,13 +34,11 @@ _WITHOUT_FORMAT = ("predictions", "picture")
 
 def kind_of(path: str) -> str:
     """One of "blocks", "table", "text" and "embeddings"; standard input ("-") is text."""
-    from certsvm.files import compressed, embeddings
-
     if path == "-":
         return "text"
     if is_model(path):
         raise ValueError(f"{path} is a model, and rows are needed here")
-    return "embeddings" if embeddings.is_embeddings(path) else compressed.kind_of(path)
+    return block_sources.kind_of(path)
 
 
 def name_of(path: str) -> str:
@@ -66,15 +65,11 @@ def opened(path: str, options: Options, **more: Any) -> tuple[Any, Iterable[Batc
     kind = kind_of(path)
     how = options.reading(kind) | more
     if kind == "text":
-        text = files.LibsvmBlocks(source_of(path), _BLOCK_BYTES, dtype=options.dtype, **how)
-        return text, text
-    if kind == "blocks":
-        block_file = files.BlockFile(path)
-        return block_file, block_file()
-    from certsvm.files.embeddings import Embeddings
-
-    file = files.Table(path, **how) if kind == "table" else Embeddings(path, **how)
-    return file, file.blocks(_BLOCK_BYTES, options.dtype)
+        how |= {"block_bytes": _BLOCK_BYTES, "dtype": options.dtype}
+    file = block_sources.open_data(source_of(path), **how)
+    if hasattr(file, "blocks"):
+        return file, file.blocks(_BLOCK_BYTES, options.dtype)
+    return file, file if kind == "text" else file()
 
 
 def load(path: str, options: Options, **more: Any) -> tuple[Batch, dict[str, Any]]:
@@ -346,6 +341,10 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
         if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
             if kind != "predictions":
                 raise ValueError(f"a {kind} cannot be written to {path}: it needs a file")
+            # With ">>", predictions would be read as rows, without an end.
+            out = "/dev/stdout"
+            if path == "-" and os.path.isfile(out) and any(_same(out, other) for other in taken):
+                raise ValueError("standard output is an input, and would be appended to")
             continue
         if any(_same(path, other) for other in taken):
             raise ValueError(f"{path} is an input or another output, and would be overwritten")

@@ -18,10 +18,6 @@ from certsvm.problem.rows import Vector
 FEW_ROWS = 20
 """So few rows may well be all different."""
 
-WOULD_BE_MERGED = (
-    "has more digits than float64 keeps, and would be merged with others: give the classes shorter "
-    "numbers"
-)
 # More labels than this are no classes if there are decimal numbers among them.
 _MOST_DECIMALS = 20
 
@@ -118,7 +114,7 @@ def label_number(text: str) -> float:
     >>> label_number("9007199254740993")
     Traceback (most recent call last):
     ...
-    ValueError: the label 9007199254740993 has more digits than float64 keeps, ...
+    ValueError: the label 9007199254740993 has more digits than float64 keeps: shorten it
     """
     number = float(text)
     try:
@@ -129,7 +125,7 @@ def label_number(text: str) -> float:
         # An exponent of twenty digits.
         kept = False
     if math.isfinite(number) and not kept:
-        raise ValueError(f"the label {text[:40]} {WOULD_BE_MERGED}")
+        raise ValueError(f"the label {text[:40]} has more digits than float64 keeps: shorten it")
     return number
 
 
@@ -145,10 +141,8 @@ def refuse_measurements(classes: NDArray[Any]) -> None:
     ...
     ValueError: there are 50 different labels, and decimal numbers among them (...
     """
-    if classes.dtype.kind != "f" or classes.size <= _MOST_DECIMALS:
-        return
-    decimals = classes[classes != np.floor(classes)]
-    if decimals.size:
+    decimals = classes[classes != np.floor(classes)] if classes.dtype.kind == "f" else classes[:0]
+    if decimals.size and classes.size > _MOST_DECIMALS:
         raise ValueError(
             f"there are {classes.size} different labels, and decimal numbers among them "
             f"({decimals[0]:g}), so these are measurements, not classes. Of a table, name the "

@@ -18,7 +18,6 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -124,9 +123,8 @@ class BlockFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        with self._opened() as reader:
-            metadata = reader.schema.metadata or {}
-            self.n_blocks = reader.num_record_batches
+        reader = self._opened()
+        self.n_blocks, metadata = reader.num_record_batches, reader.schema.metadata or {}
         header = metadata.get(_KEY, b"")
         if not header:
             raise BlockFileError(
@@ -148,12 +146,11 @@ class BlockFile:
 
     def __call__(self) -> Iterator[Batch]:
         """Begin a pass: the blocks, each checked against its digest."""
-        rows = 0
-        with self._opened() as reader:
-            for i in range(self.n_blocks):
-                batch = self._block(reader, i)
-                rows += len(batch.y)
-                yield batch
+        rows, reader = 0, self._opened()
+        for i in range(self.n_blocks):
+            batch = self._block(reader, i)
+            rows += len(batch.y)
+            yield batch
         if rows != self.summary.n_rows:
             raise BlockFileError(
                 f"{self.path} is damaged: it has {rows} rows and says {self.summary.n_rows}"
@@ -161,8 +158,7 @@ class BlockFile:
 
     def block(self, i: int) -> Batch:
         """The i-th block by itself, checked against its digest."""
-        with self._opened() as reader:
-            return self._block(reader, i)
+        return self._block(self._opened(), i)
 
     def _block(self, reader: Any, i: int) -> Batch:
         if reader.num_record_batches != self.n_blocks:
@@ -183,16 +179,13 @@ class BlockFile:
             ) from None
         return block
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        with pa.OSFile(os.fsencode(self.path)) as file:
-            try:
-                reader = pa.ipc.open_file(file)
-            except (pa.ArrowException, OSError) as error:
-                raise BlockFileError(
-                    f"{self.path} is not an Arrow file, or not a whole one: {error}"
-                ) from None
-            yield reader
+    def _opened(self) -> Any:
+        file = pa.OSFile(os.fsencode(self.path))
+        try:
+            return pa.ipc.open_file(file)
+        except (pa.ArrowException, OSError) as error:
+            what = f"{self.path} is not an Arrow file, or not a whole one: {error}"
+            raise BlockFileError(what) from None
 
 
 def _checksum(header: bytes) -> bytes:

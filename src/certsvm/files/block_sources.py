@@ -8,20 +8,56 @@ from __future__ import annotations
 
 import itertools
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from certsvm.files.batch import Batch, joined
-from certsvm.files.compressed import kind_of
-from certsvm.files.embeddings import Embeddings, is_embeddings
-from certsvm.files.libsvm import LibsvmBlocks
 from certsvm.files.streams import BlockSource
 
 if TYPE_CHECKING:
     from certsvm.files.columns import Columns
 
 _BLOCK_BYTES = 16_000_000
+# Modules that are slow to import are imported where they are used.
+_READERS = {
+    "blocks": ("block_file", "BlockFile"), "embeddings": ("embeddings", "Embeddings"),
+    "table": ("tables", "Table"), "text": ("libsvm", "LibsvmBlocks"),
+}  # fmt: skip
+_TABLES = tuple(name + end for name in (".csv", ".tsv") for end in ("", ".gz", ".bz2", ".zst"))
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """One of "blocks", "embeddings", "table" and "text"; the name tells CSV from text.
+
+    Pipes are text: bytes read from them to find out would be lost.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return "text"
+    name = os.fspath(path).lower()
+    with open(path, "rb") as file:
+        start = file.read(8)
+    if start.startswith(b"ARROW1"):
+        return "blocks"
+    if start.startswith(b"\x93NUMPY") or name.endswith(".safetensors"):
+        return "embeddings"
+    if start.startswith(b"PAR1"):
+        from certsvm.files.embeddings import has_lists
+
+        return "embeddings" if has_lists(path) else "table"
+    return "table" if name.endswith(_TABLES) else "text"
+
+
+def open_data(path: Any, **options: Any) -> Any:
+    """The reader of a file: ``BlockFile``, ``Embeddings``, ``Table``, or ``LibsvmBlocks``.
+
+    Each begins a pass when it is called, and has ``feature_names`` and ``origin`` for the model.
+    ``options`` are those of the reader.
+    """
+    module, name = _READERS[kind_of(path) if isinstance(path, str | os.PathLike) else "text"]
+    return getattr(import_module(f"certsvm.files.{module}"), name)(path, **options)
 
 
 def block_source(
@@ -55,14 +91,14 @@ def block_source(
     (1, 1)
     """
     roles: dict[str, Any] = {"label": label, "weight": weight, "categorical": categorical}
-    kind = kind_of(data) if isinstance(data, str | os.PathLike) else None
-    if kind is not None and is_embeddings(data):
-        _refuse(roles | {"label": None})
-        return Embeddings(data, label=label).blocks
-    if kind == "table":
-        from certsvm.files.tables import Table
-
-        return Table(data, **roles)
+    if isinstance(data, str | os.PathLike):
+        roles = {name: value for name, value in roles.items() if value}
+        kind = kind_of(data)
+        if kind != "table":
+            _refuse(
+                {name: roles[name] for name in roles if (kind, name) != ("embeddings", "label")}
+            )
+        return open_data(data, **roles)  # type: ignore[no-any-return]
     if hasattr(data, "__arrow_c_stream__"):
         if hasattr(data, "read_next_batch") or hasattr(data, "__next__"):
             raise TypeError(
@@ -73,12 +109,6 @@ def block_source(
     if callable(data) and not hasattr(data, "feature_names"):
         return _Function(data, roles)
     _refuse(roles)
-    if kind == "blocks":
-        from certsvm.files.block_file import BlockFile
-
-        return BlockFile(data)
-    if kind == "text":
-        return _TextFile(data)
     if callable(data):
         return data  # type: ignore[no-any-return]
     if isinstance(data, list | tuple):
@@ -107,33 +137,14 @@ def _refuse(roles: dict[str, Any]) -> None:
         raise ValueError(f"{name} is for tables and Arrow data")
 
 
-class _TextFile:
-    """libsvm text; it is read once more to count the columns."""
-
-    feature_names = None
-    is_parsed = True
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path, text = path, LibsvmBlocks(path)
-        for _ in text:
-            pass
-        self._zero_based, self._n_columns, self.origin = (
-            text.zero_based,
-            text.n_columns,
-            text.origin,
-        )
-
-    def __call__(self) -> Iterator[Batch]:
-        base, width = int(not self._zero_based), self._n_columns
-        for batch in LibsvmBlocks(self._path, zero_based=self._zero_based, n_features=width):
-            yield batch.from_zero(base, width)
-
-
 class _Function:
     """A function that returns blocks, or an Arrow stream, which is cut into blocks."""
 
     def __init__(self, function: Callable[[], Any], roles: dict[str, Any]) -> None:
         self._function, self._roles = function, roles
+        # Known after the first pass.
+        self.feature_names: list[str] | None = None
+        self.origin: dict[str, Any] = {}
         self._columns: Columns | None = None
 
     def __call__(self) -> Iterable[tuple[Any, ...]]:
@@ -143,31 +154,19 @@ class _Function:
         _refuse(self._roles)
         return made  # type: ignore[no-any-return]
 
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the columns; known after the first pass."""
-        return None if self._columns is None else self._columns.feature_names
-
-    @property
-    def origin(self) -> dict[str, Any]:
-        """What a model has to know of the data; known after the first pass."""
-        return {} if self._columns is None else self._columns.origin
-
     def _rows(self, stream: Any) -> Iterator[Batch]:
         """The rows in blocks of the same size, however the stream is cut."""
         import pyarrow as pa
 
-        from certsvm.files.columns import Columns, TableError, explained
+        from certsvm.files.columns import Columns, explained
 
         where = "the Arrow stream"
         reader = pa.RecordBatchReader.from_stream(stream)
         columns = self._columns or Columns(where, reader.schema, **self._roles)
         if columns.learnt and not columns.features.values:
             columns.learn(pa.RecordBatchReader.from_stream(self._function()))
-        self._columns = columns
-        missing = set(columns.used) - set(reader.schema.names)
-        if missing:
-            raise TableError(f"{where} has no column {min(missing)!r} any more")
+        self._columns, self.feature_names = columns, columns.feature_names
+        self.origin = columns.origin
         size = max(1, _BLOCK_BYTES // (8 * len(columns.used)))
         held: list[Batch] = []
         n_rows = count = 0

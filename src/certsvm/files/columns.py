@@ -6,13 +6,10 @@ column.
 
 from __future__ import annotations
 
-import itertools
 import json
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +23,7 @@ from certsvm.matrices import exact_labels, listed
 
 # Text of all values of one-hot columns; more are no categories, and would take too much memory.
 _MOST_CATEGORY_BYTES = 4_000_000
-_MOST_SHOWN = 20
+_LEAVE_OUT = "--drop NAME, or ignore=[NAME]"
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 
@@ -41,23 +38,41 @@ def explained(where: str) -> Iterator[None]:
         yield
     except TableError:
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{where} cannot be read: {error}") from None
+    except (pa.ArrowException, LookupError, OSError, ValueError) as error:
+        hint = ""
+        if is_too_long(error):
+            hint = (
+                ". It has no rows, or a row is longer than a block: is it a damaged file of lines?"
+            )
+        elif "UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
+            hint = ". Text must be UTF-8: iconv -f LATIN1 -t UTF-8 FILE > utf8.csv, for example"
+        raise TableError(f"{where} cannot be read: {error}{hint}") from None
 
 
-@dataclass(frozen=True)
+def is_too_long(error: Exception) -> bool:
+    """Whether Arrow found a row of CSV, or the line of names, to be longer than a block."""
+    return "straddling" in str(error) or "Empty CSV" in str(error)
+
+
 class Features:
     """Columns of a table as features: as numbers, or one-hot.
 
     A column of strings becomes one feature for each of its values, called ``column=value``, which
     is one in the rows that have the value and zero in all others.
 
+    Parameters
+    ----------
+    columns : sequence of str
+        The columns, in the order of their features.
+    values : dict, default={}
+        The values of each column that is one-hot.
+
     Attributes
     ----------
-    columns : tuple of str
-        The columns, in the order of their features.
-    values : dict
-        The values of each column that is one-hot.
+    names : list of str
+        Names of the features.
+    spans : dict
+        First and last feature, plus one, of each one-hot column.
 
     Examples
     --------
@@ -66,49 +81,40 @@ class Features:
     ['age', 'eyes=blue', 'eyes=brown']
     >>> features.spans
     {'eyes': [1, 3]}
-    >>> Features.from_names(features.names, features.spans) == features
-    True
+    >>> Features.from_names(features.names, features.spans).columns
+    ('age', 'eyes')
     """
 
-    columns: tuple[str, ...]
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, columns: Sequence[str], values: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        self.columns, self.values = tuple(columns), values or {}
+        self.names: list[str] = []
+        self.spans: dict[str, list[int]] = {}
+        for column in self.columns:
+            first = len(self.names)
+            if column not in self.values:
+                self.names.append(column)
+                continue
+            self.names += [f"{column}={value}" for value in self.values[column]]
+            self.spans[column] = [first, len(self.names)]
         for name, count in Counter(self.names).most_common(1):
             if count > 1:
                 raise ValueError(f"two features would be called {name!r}: rename a column")
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the features."""
-        one_hot = {c: [f"{c}={value}" for value in values] for c, values in self.values.items()}
-        return [name for column in self.columns for name in one_hot.get(column, [column])]
-
-    @property
-    def widths(self) -> list[int]:
-        """How many features each column has."""
-        return [len(self.values.get(column, (column,))) for column in self.columns]
-
-    @property
-    def spans(self) -> dict[str, list[int]] | None:
-        """First and last feature, plus one, of each one-hot column; None if there is none."""
-        ends = itertools.accumulate(self.widths)
-        spans = zip(self.columns, ends, self.widths, strict=True)
-        return {c: [end - width, end] for c, end, width in spans if c in self.values} or None
 
     @classmethod
     def from_names(cls, names: Sequence[str], spans: Any) -> Features:
         """The features with these ``names`` and ``spans``; raises ValueError if they disagree."""
         columns: list[str] = []
-        values: dict[str, tuple[str, ...]] = {}
+        values: dict[str, list[str]] = {}
         first = 0
         try:
             for column, (begin, end) in sorted((spans or {}).items(), key=lambda item: item[1]):
                 columns += [*names[first:begin], column]
-                values[column] = tuple(name[len(column) + 1 :] for name in names[begin:end])
+                values[column] = [name[len(column) + 1 :] for name in names[begin:end]]
                 first = end
-            features = cls((*columns, *names[first:]), values)
-            if (features.names, features.spans) != (list(names), spans or None):
+            features = cls([*columns, *names[first:]], values)
+            if (features.names, features.spans) != (list(names), spans or {}):
                 raise ValueError("they are not those of the features")
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"the one-hot columns {spans!r} make no sense: {error}") from None
@@ -154,8 +160,12 @@ class Columns:
         The features.
     strings : list of str
         The columns that are one-hot, or will be.
+    recoded : list of str
+        The columns that are one-hot although they hold no strings.
     learnt : bool
-        Whether their values have to be shown to ``learn`` first.
+        Whether the values of ``strings`` have to be shown to ``learn`` first.
+    used, ignored, numbers : list of str
+        The columns that have to be read, those that are not, and those that have to be numbers.
     label, weight : str or None
         The columns of labels and weights.
     notes : list of str
@@ -178,44 +188,78 @@ class Columns:
         self._where, index = where, _index_columns(schema)
         self._types = dict(zip(schema.names, schema.types, strict=True))
         if features is not None and not isinstance(features, Features):
-            features = Features(tuple(features))
-        if label is None and usual_label in set(self._types) - {weight, *ignore}:
-            label = usual_label
+            features = Features(features)
         if label is None:
-            known = [] if features is None or complete else features.columns
-            taken = {weight, *ignore, *index, *known}
+            fixed = () if features is None or complete else features.columns
+            taken = {weight, *ignore, *index, *fixed}
             others = [name for name in self._types if name not in taken]
-            if "label" in others:
+            if usual_label in set(self._types) - {weight, *ignore}:
+                label = usual_label
+            elif "label" in others:
                 label = "label"
-            elif known:
+            elif fixed:
                 label = others[0] if len(others) == 1 else None
             elif others and (complete or len(others) != n_features):
                 label = others[-1]
         self.label, self.weight = label, weight
-        others = self._others(features, ignore, columns, index, complete=complete)
-        self.features = features or Features(tuple(others))
+        roles: dict[str, Iterable[str | None]] = {
+            "the labels": [label], "the weights": [weight], "--ignore or --drop": ignore,
+            # Whoever made the model cannot make it a feature.
+            "the index of a frame": set(index) - {label, weight, *ignore} if complete else (),
+            "the model": () if features is None else features.columns,
+            "--columns": columns or (),
+        }  # fmt: skip
+        taken_by: dict[str | None, str] = {None: ""}
+        known = listed(schema.names)
+        for role, names in roles.items():
+            for name in names:
+                if name is not None and name not in self._types:
+                    raise TableError(f"{where} has no column {name!r} for {role}; it has {known}")
+                if name is not None and taken_by.setdefault(name, role) != role:
+                    raise TableError(
+                        f"{where}: column {name!r} has {taken_by[name]}, and is for {role}, too: "
+                        "it can have one role only (--label, --weight, --ignore)"
+                    )
+        others = [name for name in self._types if name not in taken_by and name not in index]
+        if complete and features is not None and others:
+            raise TableError(
+                f"{where} has columns that the model does not use: {listed(others)}. Leave them "
+                "out by name (--ignore) if that is meant, or say --label NAME or --weight NAME."
+            )
+        if columns is not None:
+            chosen = set(columns)
+            others = [name for name in self._types if name in chosen]
+        self.features = features or Features(others)
         if not self.features.columns:
-            raise TableError(f"{where} has no columns besides {self.label!r}")
+            raise TableError(f"{where} has no columns besides {label!r}")
+        strings = {name for name, kind in self._types.items() if _is_string(kind)}
         self.strings = list(self.features.values)
         if features is None and categorical:
-            self.strings = [name for name in others if _is_string(self._types[name])]
+            self.strings = [name for name in others if name in strings]
+        self.recoded = [name for name in self.features.values if name not in strings]
         self.learnt = features is None and bool(self.strings)
         self.unseen: Counter[str] = Counter()
-        self.notes = [] if self.label is None else [f"labels are in column {self.label!r}"]
-        unused = [name for name in index if name not in self.used]
-        self.notes += [f"column {name!r} is the index of a frame, and not used" for name in unused]
+        self.used = [*self.features.columns, *(c for c in (label, weight) if c is not None)]
+        text = {label, *self.strings}
+        self.numbers = [name for name in self.used if name not in text]
+        used = set(self.used)
+        self.ignored = [name for name in self._types if name not in used]
+        self.notes = [] if label is None else [f"labels are in column {label!r}"]
+        self.notes += [
+            f"column {name!r} is the index of a frame, and not used"
+            for name in index if name not in used
+        ]  # fmt: skip
         for name in self.numbers:
             if not any(is_kind(self._types[name]) for is_kind in _NUMBERS):
                 raise TableError(
-                    f"{where}: column {name!r} holds {self._types[name]}, not numbers. "
-                    f"{_left_out(name)}, or make strings one-hot (--categorical, or "
-                    "categorical=True), or name the column of labels (--label). Numbers have "
-                    "decimal points, not commas."
+                    f"{where}: column {name!r} holds {self._types[name]}, not numbers (which have "
+                    f"decimal points, not commas). Leave it out ({_LEAVE_OUT}), make strings "
+                    "one-hot (--categorical, categorical=True), or name the labels (--label)."
                 )
-        if n_features not in (None, self.n_columns):
+        if n_features not in (None, len(self.features.names)):
             raise TableError(
-                f"{where} has {self.n_columns} columns of features (labels in {self.label!r}), the "
-                f"model {n_features}, and no names to match them by"
+                f"{where} has {len(self.features.names)} columns of features (labels in "
+                f"{label!r}), the model {n_features}, and no names to match them by"
             )
 
     @property
@@ -224,38 +268,10 @@ class Columns:
         return self.features.names
 
     @property
-    def n_columns(self) -> int:
-        """Number of features."""
-        return sum(self.features.widths)
-
-    @property
     def origin(self) -> dict[str, Any]:
         """What a model has to know of the table."""
-        origin = {"one_hot": self.features.spans, "label": self.label}
+        origin = {"one_hot": self.features.spans or None, "label": self.label}
         return {name: fact for name, fact in origin.items() if fact is not None}
-
-    @property
-    def used(self) -> list[str]:
-        """The columns that have to be read."""
-        roles = [name for name in (self.label, self.weight) if name is not None]
-        return [*self.features.columns, *roles]
-
-    @property
-    def ignored(self) -> list[str]:
-        """The columns that are not read."""
-        used = set(self.used)
-        return [name for name in self._types if name not in used]
-
-    @property
-    def recoded(self) -> list[str]:
-        """The columns that are one-hot although they hold no strings."""
-        return [name for name in self.features.values if not _is_string(self._types[name])]
-
-    @property
-    def numbers(self) -> list[str]:
-        """The columns that have to be numbers."""
-        others = {self.label, *self.strings}
-        return [name for name in self.used if name not in others]
 
     def learn(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Collect the values of the columns that become one-hot."""
@@ -267,13 +283,18 @@ class Columns:
                 new = set(pc.unique(values).to_pylist()) - seen
                 seen |= new
                 size += sum(map(len, new)) + len(name) * len(new)
-                if size > _MOST_CATEGORY_BYTES:
-                    raise self._no_category(name, f"{len(seen):,} values and more")
             n_rows += len(batch)
-        for name, seen in found.items():
-            if n_rows > FEW_ROWS and len(seen) == n_rows:
-                raise self._no_category(name, "a value of its own in each row")
-        values = {name: tuple(sorted(seen)) for name, seen in found.items()}
+            if size > _MOST_CATEGORY_BYTES:
+                break
+        name = max(found, key=lambda name: len(found[name]))
+        all_different = len(found[name]) == n_rows > FEW_ROWS
+        if all_different or size > _MOST_CATEGORY_BYTES:
+            raise TableError(
+                f"{self._where}: column {name!r} has {len(found[name]):,} values in {n_rows:,} "
+                f"rows, so it holds names or text, not categories. Leave it out ({_LEAVE_OUT}), or "
+                "hash it."
+            )
+        values = {name: sorted(seen) for name, seen in found.items()}
         with explained(self._where):
             self.features = Features(self.features.columns, values)
 
@@ -293,13 +314,15 @@ class Columns:
         return Batch(self._features(batch, first, np.dtype(dtype)), y, weights)
 
     def _features(self, batch: pa.RecordBatch, first: int, dtype: np.dtype[Any]) -> Any:
-        columns, values, widths = self.features.columns, self.features.values, self.features.widths
-        offsets = np.cumsum(widths) - widths
+        columns, values = self.features.columns, self.features.values
         X = np.empty((len(batch), len(columns)), dtype=dtype)
-        indices = np.tile(offsets.astype(np.int32), (len(batch) if values else 0, 1))
+        indices = np.empty((len(batch) if values else 0, len(columns)), dtype=np.int32)
+        offset = 0
         for j, name in enumerate(columns):
+            indices[:, j] = offset
             if name not in values:
                 X[:, j] = self._numbers(batch.column(name), name, first, dtype)
+                offset += 1
                 continue
             known = pa.array(values[name], pa.large_string())
             codes = pc.index_in(self._text(batch.column(name), name, first), value_set=known)
@@ -307,11 +330,12 @@ class Columns:
             indices[:, j] += np.asarray(codes.fill_null(0))
             if not seen.all():
                 self.unseen[name] += int((~seen).sum())
+            offset += len(values[name])
         if not values:
             return X
         stored = X != 0
         indptr = np.append(0, np.cumsum(stored.sum(axis=1))).astype(indices.dtype)
-        return csr(X[stored], indices[stored], indptr, (len(batch), sum(widths)))
+        return csr(X[stored], indices[stored], indptr, (len(batch), offset))
 
     def _numbers(
         self, column: pa.Array, name: str, first: int, dtype: Any = np.float64
@@ -354,62 +378,6 @@ class Columns:
 
     def _error(self, row: int, name: str, what: str) -> TableError:
         return TableError(f"{self._where}: row {row + 1}, column {name!r} {what}")
-
-    def _no_category(self, name: str, what: str) -> TableError:
-        return TableError(
-            f"{self._where}: column {name!r} has {what}, so it holds names or text, not "
-            f"categories. {_left_out(name)}, or hash it."
-        )
-
-    def _others(
-        self, features: Features | None, ignore: Collection[str], columns: Sequence[str] | None,
-        index: Sequence[str], *, complete: bool,
-    ) -> list[str]:  # fmt: skip
-        """The columns that may be features; an error if one has two roles, or must have one."""
-        named = {self.label, self.weight, *ignore}
-        roles: dict[str, Iterable[str | None]] = {
-            "the labels": [self.label], "the weights": [self.weight], "--ignore or --drop": ignore,
-            # Whoever made the model cannot make it a feature.
-            "the index of a frame": [c for c in index if complete and c not in named],
-            "the model": () if features is None else features.columns,
-            "--columns": columns or (),
-        }  # fmt: skip
-        taken: dict[str | None, str] = {None: ""}
-        for role, names in roles.items():
-            missing = [name for name in names if name is not None and name not in self._types]
-            if missing:
-                raise TableError(
-                    f"{self._where} has no column {listed(missing)} for {role}; it has "
-                    + listed([*self._types])
-                )
-            for name in names:
-                if name is not None and taken.setdefault(name, role) != role:
-                    raise TableError(
-                        f"{self._where}: column {name!r} has {taken[name]}, and is for {role}, "
-                        "too: it can have one role only (--label, --weight, --ignore)"
-                    )
-        others = [name for name in self._types if name not in taken and name not in index]
-        if complete and features is not None and others:
-            options = "--ignore " + ",".join(map(_quoted, others[:_MOST_SHOWN]))
-            options += ",..." if len(others) > _MOST_SHOWN else ""
-            raise TableError(
-                f"{self._where} has columns that the model does not use: {listed(others)}. Leave "
-                f"them out by name if that is meant: {options} (or say --label NAME or "
-                "--weight NAME)."
-            )
-        if columns is not None:
-            others = [name for name in self._types if taken.get(name) == "--columns"]
-        return others
-
-
-def _left_out(name: str) -> str:
-    """How to leave a column out of training."""
-    return f"Leave it out (--drop {_quoted(name)}, or ignore=[{name!r}])"
-
-
-def _quoted(name: str) -> str:
-    """A name for the shell, where options take several with commas between them."""
-    return shlex.quote(f'"{name}"' if "," in name else name)
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:

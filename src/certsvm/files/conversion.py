@@ -19,12 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
-from certsvm.files.atomic import WriteError, atomic_write
+from certsvm.files.atomic import atomic_write
 from certsvm.files.batch import Batch, joined, refuse_label_of_each_row
 from certsvm.files.block_file import Summary, packed, unpacked, write_blocks
-from certsvm.files.compressed import kind_of
-from certsvm.files.libsvm import LibsvmBlocks
-from certsvm.files.libsvm_parser import LONGEST_LINE
+from certsvm.files.block_sources import kind_of
+from certsvm.files.libsvm import LONGEST_LINE, LibsvmBlocks
 from certsvm.files.memory import LARGEST_BLOCK, LEAST
 from certsvm.files.tables import Table
 
@@ -33,8 +32,6 @@ from certsvm.files.tables import Table
 # makes a copy; 1/12 for a block.
 _TEXT, _LINE, _RUN, _BLOCK = 32, 20, 5, 12
 _LARGEST_TEXT = 32_000_000
-# Bytes of rows per byte of text, estimated from above.
-_ROWS_PER_TEXT = 3
 _MOST_BUCKETS = 256
 # So many labels are collected before it is clear that they are no classes.
 _MOST_LABELS = 100_000
@@ -46,7 +43,7 @@ Report = Callable[[str, int], None]
 def convert(
     source: str | Path | Any, target: str | Path, *, memory: int = 500_000_000,
     block_bytes: int | None = None, shuffle: bool = True, seed: int = 0, dtype: Any = np.float64,
-    report: Report | None = None, **options: Any,
+    report: Report = lambda what, n_rows: None, **options: Any,
 ) -> tuple[Summary, list[str]]:  # fmt: skip
     """Convert libsvm text, CSV or Parquet to a block file to train from.
 
@@ -68,7 +65,7 @@ def convert(
         Seed of the random order.
     dtype : {float64, float32}, default=float64
         Type of the values.
-    report : callable, default=None
+    report : callable, default=does nothing
         Called now and then with "read" or "written" and the number of rows so far.
     **options
         How to read it. For libsvm text, ``n_features`` and ``zero_based``, as for ``LibsvmBlocks``;
@@ -94,32 +91,24 @@ def convert(
     """
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
-    if block_bytes is not None and block_bytes < 1:
-        raise ValueError(f"block_bytes must be > 0, got {block_bytes!r}")
     if memory < LEAST:
         raise ValueError(f"memory must be at least {LEAST // 10**6} MB, got {memory / 1e6:.1f} MB")
-    block_bytes = block_bytes or min(memory // _BLOCK, LARGEST_BLOCK)
+    block_bytes = max(1, block_bytes or min(memory // _BLOCK, LARGEST_BLOCK))
     text_bytes = min(memory // _TEXT, _LARGEST_TEXT)
     path = Path(source) if isinstance(source, str | Path) else None
-    is_table = path is not None and kind_of(path) == "table"
-    # The size of all rows is a guess; of a stream, nothing is known.
-    expected = sys.maxsize // 4 if path is None else _ROWS_PER_TEXT * path.stat().st_size
+    in_text, longest = path is None or kind_of(path) != "table", min(memory // _LINE, LONGEST_LINE)
     reader: Any
-    if is_table:
-        reader = Table(source, **options)
-        # It may be compressed.
-        batches, expected = reader.blocks(text_bytes, dtype), 4 * expected
+    if in_text:
+        reader = LibsvmBlocks(source, text_bytes, longest_line=longest, dtype=dtype, **options)
     else:
-        longest_line = min(memory // _LINE, LONGEST_LINE)
-        batches = reader = LibsvmBlocks(
-            source, text_bytes, longest_line=longest_line, dtype=dtype, **options
-        )
+        reader = Table(source, **options)
+    batches = reader if in_text else reader.blocks(text_bytes, dtype)
     # Collected as long as every row has another.
     labels: set[Any] = set()
-    n_rows = n_values = 0
+    n_rows = n_values = n_columns = 0
 
     def counted() -> Iterator[Batch]:
-        nonlocal n_rows, n_values
+        nonlocal n_rows, n_values, n_columns
         for batch in batches:
             if len(labels) == n_rows:
                 labels.update(batch.y.tolist())
@@ -127,38 +116,37 @@ def convert(
             n_values += batch.n_values
             if n_rows > _MOST_LABELS:
                 refuse_label_of_each_row(n_rows, len(labels))
-            if report is not None:
-                report("read", n_rows)
+            report("read", n_rows)
             yield batch
         refuse_label_of_each_row(n_rows, len(labels))
+        n_columns = getattr(reader, "n_columns", batch.X.shape[1])
+
+    def blocks(runs: Iterator[Batch]) -> Iterator[Batch]:
+        written = 0
+        for run in runs:
+            rows = run.from_zero(int(not reader.zero_based), n_columns) if in_text else run
+            n_blocks = min(len(rows.y), -(-rows.nbytes // block_bytes))
+            for block in rows.cut(np.arange(n_blocks + 1) * len(rows.y) // n_blocks):
+                yield block
+                written += len(block.y)
+                report("written", written)
 
     target = Path(target)
+    # A guess from above: tables may be compressed, and of a stream nothing is known.
+    n_bytes = sys.maxsize // 48 if path is None else path.stat().st_size
+    expected = n_bytes * (3 if in_text else 12)
     rng = np.random.default_rng(seed) if shuffle else None
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         runs = in_runs(counted(), Path(folder), memory // _RUN, expected, rng)
         # The first run comes after the last row was read, so that all is known.
         runs = itertools.chain([next(runs)], runs)
-        if not is_table:
-            base = int(not reader.zero_based)
-            runs = (run.from_zero(base, reader.n_columns) for run in runs)
         summary = Summary(
-            n_rows, reader.n_columns, n_values, shuffle, reader.feature_names,
+            n_rows, n_columns, n_values, shuffle, reader.feature_names,
             "a stream" if path is None else path.name, weight=reader.weight, **reader.origin,
         )  # fmt: skip
         with atomic_write(target) as file:
-            write_blocks(file, summary, _blocks(runs, block_bytes, report))
+            write_blocks(file, summary, blocks(runs))
     return summary, reader.notes
-
-
-def _blocks(runs: Iterable[Batch], block_bytes: int, report: Report | None) -> Iterator[Batch]:
-    written = 0
-    for run in runs:
-        n_blocks = min(len(run.y), -(-run.nbytes // block_bytes))
-        for block in run.cut(np.arange(n_blocks + 1) * len(run.y) // n_blocks):
-            yield block
-            written += len(block.y)
-            if report is not None:
-                report("written", written)
 
 
 def in_runs(
@@ -181,54 +169,42 @@ def in_runs(
         The source of randomness; None keeps the order.
     """
     if rng is None:
-        bucket = _Bucket(folder / "rows")
         for rows in batches:
-            bucket.put(rows)
-        yield from bucket.batches()
+            _append(folder / "rows", rows)
+        yield from _stored(folder / "rows")
         return
     n_buckets = int(np.clip(-(-2 * expected // most), 1, _MOST_BUCKETS))
     name = f"{rng.integers(2**62):016x}"
-    buckets = [_Bucket(folder / f"{name}-{i}") for i in range(n_buckets)]
+    # The bytes and the number of rows in each bucket.
+    buckets = {folder / f"{name}-{i}": [0, 0] for i in range(n_buckets)}
     for rows in batches:
         which = rng.integers(n_buckets, size=len(rows.y))
         sorted_rows = rows.take(np.argsort(which, kind="stable"))
         edges = np.append(0, np.cumsum(np.bincount(which, minlength=n_buckets)))
-        for bucket, part in zip(buckets, sorted_rows.cut(edges), strict=True):
+        for (path, size), part in zip(buckets.items(), sorted_rows.cut(edges), strict=True):
             if len(part.y):
-                bucket.put(part)
-    for bucket in buckets:
+                _append(path, part)
+                size[:] = size[0] + part.nbytes, size[1] + len(part.y)
+    for path, (n_bytes, n_rows) in buckets.items():
         # A single row cannot be split, however large it is.
-        if bucket.nbytes > most and bucket.n_rows > 1:
-            yield from in_runs(bucket.batches(), folder, most, bucket.nbytes, rng)
-        elif bucket.n_rows:
-            rows = joined(list(bucket.batches()))
-            yield rows.take(rng.permutation(len(rows.y)))
-        bucket.path.unlink(missing_ok=True)
+        if n_bytes > most and n_rows > 1:
+            yield from in_runs(_stored(path), folder, most, n_bytes, rng)
+        elif n_rows:
+            rows = joined(list(_stored(path)))
+            yield rows.take(rng.permutation(n_rows))
+        path.unlink(missing_ok=True)
 
 
-class _Bucket:
-    """A temporary file of batches."""
+def _append(path: Path, rows: Batch) -> None:
+    """Append a batch to a file, as a stream of its own: types of indices and strings differ."""
+    batch = packed(rows)
+    with path.open("ab") as file, pa.ipc.new_stream(file, batch.schema) as stream:
+        stream.write_batch(batch)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.nbytes = self.n_rows = 0
 
-    def put(self, rows: Batch) -> None:
-        """Append a batch."""
-        self.nbytes += rows.nbytes
-        self.n_rows += len(rows.y)
-        batch = packed(rows)
-        try:
-            # A stream for each: the types of indices and strings differ.
-            with self.path.open("ab") as file, pa.ipc.new_stream(file, batch.schema) as stream:
-                stream.write_batch(batch)
-        except OSError as error:
-            what = f"cannot write rows to a temporary file: {error.strerror}"
-            raise WriteError(error.errno, what, str(self.path)) from None
-
-    def batches(self) -> Iterator[Batch]:
-        """The batches, in the order in which they were put in."""
-        with pa.OSFile(os.fsencode(self.path)) as file:
-            while file.tell() < file.size():
-                for batch in pa.ipc.open_stream(file):
-                    yield unpacked(batch)
+def _stored(path: Path) -> Iterator[Batch]:
+    """The batches of a file, in the order in which they were appended."""
+    with pa.OSFile(os.fsencode(path)) as file:
+        while file.tell() < file.size():
+            for batch in pa.ipc.open_stream(file):
+                yield unpacked(batch)

@@ -24,22 +24,15 @@ _LABELS = ("label", "labels", "y")
 _BLOCK_BYTES = 16_000_000
 
 
-def is_embeddings(path: str | os.PathLike[str]) -> bool:
-    """Whether a file holds embeddings: by its first bytes, its name, or a column of lists."""
-    if not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
-        start = file.read(len(_NPY))
-    if start.startswith(_PARQUET):
-        import pyarrow as pa
-        import pyarrow.parquet
+def has_lists(path: str | os.PathLike[str]) -> bool:
+    """Whether a Parquet file has a column of lists; the reader of tables explains errors."""
+    import pyarrow as pa
+    import pyarrow.parquet
 
-        try:
-            return bool(_lists(pa.parquet.read_schema(path)))
-        except (OSError, pa.ArrowException):
-            # The reader of tables explains.
-            return False
-    return start == _NPY or os.fspath(path).lower().endswith(_SAFETENSORS)
+    try:
+        return bool(_lists(pa.parquet.read_schema(path)))
+    except (OSError, pa.ArrowException):
+        return False
 
 
 class Embeddings:
@@ -98,17 +91,15 @@ class Embeddings:
         else:
             self._open_safetensors(within, embeddings)
         if self._X is not None:
-            self.n_rows, n_columns = _checked_shape(self.path, self._X)
-            self._row_bytes = 8 * n_columns
+            _check_rows(self.path, self._X)
+            self.n_rows, self._row_bytes = self._X.shape[0], 8 * self._X.shape[1]
         if apart is not None:
             # In place of those in the file.
             self._y, self._columns = _array(apart), self._columns[:1]
         if self._y is not None:
             self._y = _checked_labels(apart or str(path), self._y, self.n_rows)
         elif labelled and len(self._columns) < 2:
-            raise ValueError(
-                f"{path} has no labels: say where they are (--labels FILE.npy or NAME)"
-            )
+            raise ValueError(f"{path} has no labels: say where they are (--labels FILE or NAME)")
 
     def _open_safetensors(self, label: str | None, embeddings: str | None) -> None:
         # PyTorch maps tensors, and NumPy does not know bfloat16.
@@ -117,12 +108,12 @@ class Embeddings:
             with safe_open(self.path, framework=framework) as file:
                 names = list(file.keys())
                 matrices = [k for k in names if len(file.get_slice(k).get_shape()) == 2]
-                X = file.get_tensor(_chosen(self.path, embeddings, matrices))
-                if (found := _label_among(self.path, label, names)) is not None:
-                    self._y = np.asarray(file.get_tensor(found))
-            self._X = X if str(X.dtype) == "torch.bfloat16" else np.asarray(X)
+                chosen = self._chosen(names, matrices, label, embeddings)
+                X, *y = (file.get_tensor(name) for name in chosen)
         except (SafetensorError, TypeError) as error:
             raise ValueError(f"{self.path} cannot be read as safetensors: {error}") from None
+        self._X = X if str(X.dtype) == "torch.bfloat16" else np.asarray(X)
+        self._y = np.asarray(y[0]) if y else None
 
     def _open_parquet(self, label: str | None, embeddings: str | None) -> None:
         from pyarrow.parquet import ParquetFile
@@ -131,13 +122,25 @@ class Embeddings:
 
         with explained(str(self.path)), ParquetFile(self.path) as file:
             schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
-        self._columns = [_chosen(self.path, embeddings, _lists(schema))]
-        if (found := _label_among(self.path, label, schema.names)) is not None:
-            self._columns.append(found)
+        self._columns = self._chosen(schema.names, _lists(schema), label, embeddings)
         if not self.n_rows:
             raise ValueError(f"{self.path} has no rows")
         kind = schema.field(self._columns[0]).type
         self._row_bytes = 8 * max(1, getattr(kind, "list_size", 1024))
+
+    def _chosen(
+        self, names: Sequence[str], matrices: Sequence[str], label: str | None,
+        embeddings: str | None,
+    ) -> list[str]:  # fmt: skip
+        """The names of the rows, and of the labels if there are any."""
+        label = label or next((name for name in _LABELS if name in names), None)
+        chosen = matrices[0] if embeddings is None and len(matrices) == 1 else embeddings
+        if chosen not in matrices or chosen is None:
+            there = listed(matrices) or "none"
+            raise ValueError(f"{self.path}: name the rows (--embeddings NAME); there are {there}")
+        if label not in (None, *names):
+            raise ValueError(f"{self.path} has no labels {label!r}; there are {listed(names)}")
+        return [chosen] if label is None else [chosen, label]
 
     def blocks(self, block_bytes: int = _BLOCK_BYTES, dtype: Any = np.float64) -> Iterator[Batch]:
         """All rows, in blocks of about this size as float64; labels that are missing are "".
@@ -152,27 +155,26 @@ class Embeddings:
             yield Batch(_converted(X, dtype), np.full(len(X), "") if labels is None else labels)
             first += len(X)
 
+    __call__ = blocks
+
     def _parquet(self, size: int) -> Iterator[tuple[Any, Any]]:
+        import pyarrow.compute as pc
         from pyarrow.parquet import ParquetFile
 
         from certsvm.files.columns import explained
 
-        width = None
-        with ParquetFile(self.path) as file:
-            batches = file.iter_batches(size, columns=self._columns)
-            while True:
-                with explained(str(self.path)):
-                    batch = next(batches, None)
-                if batch is None:
-                    return
-                X = _matrix(self.path, batch.column(self._columns[0]))
-                if X.shape[1] != (width := width or X.shape[1]):
-                    raise ValueError(f"{self.path} has rows of {width} and of {X.shape[1]} values")
-                y = None
-                if len(self._columns) > 1:
-                    labels = batch.column(self._columns[1]).to_pylist()
-                    y = _checked_labels(str(self.path), np.array(labels), len(X))
-                yield X, y
+        with explained(str(self.path)), ParquetFile(self.path) as file:
+            for batch in file.iter_batches(size, columns=self._columns):
+                column, *labels = (batch.column(name) for name in self._columns)
+                values, ends = column.flatten(), pc.min_max(pc.list_value_length(column))
+                if column.null_count or values.null_count or ends["min"] != ends["max"]:
+                    raise ValueError("embeddings are missing, or of different lengths")
+                X = values.to_numpy(zero_copy_only=False).reshape(len(column), -1)
+                _check_rows(self.path, X)
+                y = [
+                    _checked_labels(str(self.path), np.array(y.to_pylist()), len(X)) for y in labels
+                ]
+                yield X, y[0] if y else None
 
     def read(self, dtype: Any) -> Batch:
         """All rows; those of arrays and tensors stay where they are if they are of that type."""
@@ -185,32 +187,25 @@ def _array(path: str | os.PathLike[str]) -> Any:
     try:
         with np.errstate(over="ignore"):
             return np.load(path, mmap_mode="c", allow_pickle=False)
-    except OSError:
-        raise
     except Exception as error:
         # A header is parsed as Python's literals, which may be wrong in many ways.
         raise ValueError(f"{path} cannot be read as an array of numbers: {error}") from None
 
 
-def _checked_shape(path: Path, X: Any) -> tuple[int, int]:
+def _check_rows(path: Path, X: Any) -> None:
     if isinstance(X, np.ndarray) and not (X.dtype.kind in "biuf" and X.dtype.itemsize <= 8):
         raise ValueError(f"{path} holds {X.dtype}, not real numbers of up to 64 bits")
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"{path} has shape {tuple(X.shape)}: a row for each embedding is needed")
-    return int(X.shape[0]), int(X.shape[1])
 
 
 def _checked_labels(path: str, y: NDArray[Any], n_rows: int) -> NDArray[Any]:
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    if y.ndim == 2:
+    if y.shape != (n_rows,) or y.dtype.kind not in "biufU":
         raise ValueError(
-            f"{path} has {y.shape[1]} labels a row, which LinearSVC takes in Python: load both "
-            "arrays there"
+            f"{path}: {n_rows} rows need as many labels, integers, booleans or strings, not an "
+            f"array of shape {y.shape} and type {y.dtype}"
         )
-    if y.shape != (n_rows,):
-        raise ValueError(f"{path}: there are {n_rows} rows, and labels of shape {y.shape}")
-    if y.dtype.kind not in "biufU":
-        raise ValueError(f"{path}: labels must be integers, booleans or strings, not {y.dtype}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(f"{path} has labels that are missing or not finite")
     return np.array(y, dtype=y.dtype.newbyteorder("="))
@@ -227,33 +222,5 @@ def _converted(X: Any, dtype: Any) -> Any:
 
 def _lists(schema: Any) -> list[str]:
     """The columns of lists."""
-    from pyarrow import types
-
-    tests = types.is_list, types.is_large_list, types.is_fixed_size_list
-    return [field.name for field in schema if any(test(field.type) for test in tests)]
-
-
-def _matrix(path: Path, column: Any) -> Any:
-    """A column of lists as rows."""
-    import pyarrow.compute as pc
-
-    values, ends = column.flatten(), pc.min_max(pc.list_value_length(column))
-    if column.null_count or values.null_count or ends["min"] != ends["max"]:
-        raise ValueError(f"{path} has embeddings that are missing, or of different lengths")
-    X = values.to_numpy(zero_copy_only=False).reshape(len(column), -1)
-    _checked_shape(path, X)
-    return X
-
-
-def _chosen(path: Path, wanted: str | None, names: Sequence[str]) -> str:
-    """The matrix or column of lists to read."""
-    if wanted in names or (wanted is None and len(names) == 1):
-        return wanted or names[0]
-    told = f"there are {listed(names)}" if names else "there is none"
-    raise ValueError(f"{path}: name the rows of numbers (--embeddings NAME); {told}")
-
-
-def _label_among(path: Path, wanted: str | None, names: Sequence[str]) -> str | None:
-    if wanted is not None and wanted not in names:
-        raise ValueError(f"{path} has no labels {wanted!r}; there are {listed(names)}")
-    return wanted or next((name for name in _LABELS if name in names), None)
+    kinds = ("list<", "large_list<", "fixed_size_list<")
+    return [field.name for field in schema if str(field.type).startswith(kinds)]

@@ -1,8 +1,7 @@
 """Text of libsvm and SVMlight: read as a matrix or in batches of rows, and written.
 
-A regular file is read a piece at a time by all threads, twice: once to count lines and values, once
-to parse them straight into the arrays of the result. It is not mapped: truncating a mapped file
-would end the process. Anything else (compressed files, pipes) is read from front to back in blocks.
+Text is read from front to back and cut at line ends into pieces, which several threads parse. It is
+not mapped: truncating a mapped file would end the process.
 
 Every number is written with the fewest digits that read back to the same float.
 """
@@ -10,32 +9,35 @@ Every number is written with the fewest digits that read back to the same float.
 from __future__ import annotations
 
 import os
-import stat
-import threading
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from certsvm.files import libsvm_parser as parser
 from certsvm.files.atomic import atomic_write
-from certsvm.files.batch import Batch, joined
-from certsvm.files.compressed import DamagedFileError, compression_of, open_source
-from certsvm.files.libsvm_parser import LONGEST_LINE
+from certsvm.files.batch import Batch, csr
+from certsvm.files.compressed import DamagedFileError, text_of
+from certsvm.files.libsvm_parser import LibsvmError, Parser, Piece
 from certsvm.kernels.decimal import PADDING
-from certsvm.matrices import checked_csr, refuse_masked
-from certsvm.resources import Team
+from certsvm.kernels.libsvm import LARGEST_INDEX
+from certsvm.matrices import checked_matrix, refuse_masked
+from certsvm.resources import available_processors
 
 TextSource = Any
 """A path, or a binary file object."""
 
 _MARK = b"\xef\xbb\xbf"
 """The byte order mark, skipped at the beginning of a text."""
+_PIECE_BYTES = 1 << 19
+LONGEST_LINE = 1 << 28
+"""The most bytes of a line: enough for ten million values. A compressed file of some kilobytes may
+hold a line without an end."""
 _VALUES_AT_ONCE = 1 << 16
 
 
@@ -84,18 +86,9 @@ def read_libsvm(source: TextSource, **options: Any) -> LibsvmFile:
     (array([[1.5, 0. , 1. ]]), array([1.]), ['indices count from zero', 'qid ignored on 1 line'])
     """
     blocks = LibsvmBlocks(source, **options)
-    with _opened(source) as file:
-        first = _first_of_plain_file(file) if _is_path(source) else None
-        if first is None:
-            X, y, _ = joined(list(blocks._batches(file)))
-            arrays, base = parser.Arrays(X.data, X.indices, X.indptr, y), 0
-        else:
-            # Most files count from one, so that is assumed until an index 0 is seen.
-            arrays, base = blocks._all_rows(file, first), int(not options.get("zero_based"))
-    if change := base - int(not blocks.zero_based):
-        np.add(arrays.indices, change, out=arrays.indices)
-    X = arrays.matrix(blocks.n_columns)
-    return LibsvmFile(X, arrays.labels, blocks.zero_based, blocks.notes)
+    pieces = list(blocks._pieces())
+    rows = _joined(pieces, base=int(not blocks.zero_based), n_columns=blocks.n_columns)
+    return LibsvmFile(rows.X, rows.y, blocks.zero_based, blocks.notes)
 
 
 def load_libsvm(
@@ -203,105 +196,131 @@ class LibsvmBlocks:
     """
 
     feature_names = weight = None
+    is_parsed = True
 
     def __init__(
         self, source: TextSource, block_bytes: int = 1 << 24, *, longest_line: int = LONGEST_LINE,
         n_features: int | None = None, zero_based: bool | None = None, dtype: Any = np.float64,
         n_jobs: int = 0,
     ) -> None:  # fmt: skip
-        self._source = source
+        if np.dtype(dtype) not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+        if n_features is not None and not 0 <= n_features <= LARGEST_INDEX:
+            raise ValueError(f"n_features must be a whole number >= 0, got {n_features!r}")
+        self._source, self._block_bytes = source, block_bytes
+        self._n_jobs = n_jobs or available_processors()
+        # As many pieces as that are in memory besides the block.
+        self._ahead = 2 * self._n_jobs
+        self._piece_bytes = max(1, min(_PIECE_BYTES, block_bytes // self._ahead))
+        self._longest_line = max(longest_line, block_bytes)
         name: Any = source if _is_path(source) else getattr(source, "name", None)
         name = os.fsdecode(name) if _is_path(name) else "<input>"
-        self._options = parser.ParseOptions(
-            name, n_features, zero_based, dtype, n_jobs, block_bytes
-        )
-        # A block must be able to hold a byte order mark.
-        self._block_bytes = max(block_bytes, len(_MARK))
-        self._longest_line = max(longest_line, self._block_bytes)
+        self._parser = Parser(name, n_features, zero_based, np.dtype(dtype))
         self.zero_based, self.n_columns = bool(zero_based), 0
         self.notes: list[str] = []
-
-    @property
-    def origin(self) -> dict[str, Any]:
-        """What a model has to know of the text."""
-        return {"zero_based": self.zero_based}
+        self.origin = {"zero_based": self.zero_based}
 
     def __iter__(self) -> Iterator[Batch]:
-        with _opened(self._source) as file:
-            yield from self._batches(file)
+        held: list[Piece] = []
+        size = 0
+        for piece in self._pieces():
+            if held and size + piece.n_bytes > self._block_bytes:
+                yield _joined(held)
+                size = 0
+            held.append(piece)
+            size += piece.n_bytes
+        yield _joined(held)
 
-    def _batches(self, file: Any) -> Iterator[Batch]:
-        """The batches of an open file, read from front to back."""
-        with Team(self._options.n_jobs) as team:
-            parsing = parser.Parser(self._options, 0, team)
-            for text, end in self._whole_lines(file, parsing):
-                arrays = parsing.parse(partial(_range_of, text), 0, end)
-                if arrays.labels.size:
-                    width = int(arrays.indices.max(initial=-1)) + 1
-                    yield Batch(arrays.matrix(width), arrays.labels)
-            self.zero_based, self.n_columns, self.notes = parsing.finish()
+    def __call__(self) -> Iterator[Batch]:
+        """Begin a pass over the rows, with columns that count from zero; the first counts them."""
+        if self.n_columns == 0:
+            for _ in self:
+                pass
+        base, n_columns = int(not self.zero_based), self.n_columns
+        for batch in self:
+            yield batch.from_zero(base, n_columns)
 
-    def _all_rows(self, file: Any, first: int) -> parser.Arrays:
-        """All rows of a regular file, whose text begins at ``first``."""
-        lock, before = threading.Lock(), os.fstat(file.fileno())
+    def _pieces(self) -> Iterator[Piece]:
+        """The rows of the text, piece by piece, with indices as they are in it."""
+        name, n_features = self._parser.file, self._parser.n_features
+        n_rows, lines, queries, smallest, largest = 0, 0, 0, 1, -1
+        try:
+            with _opened(self._source) as file:
+                for piece in self._parsed(file):
+                    lines += piece.lines
+                    queries += piece.queries
+                    n_rows += piece.labels.size
+                    smallest = min(smallest, int(piece.indices.min(initial=1)))
+                    largest = max(largest, int(piece.indices.max(initial=-1)))
+                    if piece.labels.size:
+                        yield piece
+        except LibsvmError as error:
+            # Its line counts from the beginning of its piece.
+            line = lines + (error.line or 1)
+            raise LibsvmError(error.what, name, line, error.column, error.text) from None
+        if n_rows == 0:
+            raise LibsvmError("there are no rows in this file", name)
+        self.notes.clear()
+        if self._parser.zero_based is None:
+            self.zero_based = smallest == 0
+            if self.zero_based:
+                self.notes.append("indices count from zero")
+                if largest == n_features:
+                    what = f"index {largest} is out of range: n_features={n_features}, counted from"
+                    raise LibsvmError(f"{what} zero", name)
+        if queries:
+            self.notes.append(f"qid ignored on {queries} line{'s' * (queries > 1)}")
+        self.origin["zero_based"] = self.zero_based
+        self.n_columns = max(largest + self.zero_based, 0) if n_features is None else n_features
 
-        def read(begin: int, end: int) -> NDArray[np.uint8]:
-            buffer = np.empty(end - begin + PADDING, dtype=np.uint8)
-            view, done = buffer.data, 0
-            while done < end - begin:
-                part, position = view[done : end - begin], begin + done
-                if hasattr(os, "preadv"):
-                    count = os.preadv(file.fileno(), [part], position)
-                else:
-                    with lock:
-                        file.seek(position)
-                        count = file.readinto(part)
-                if count == 0:
-                    raise parser.changed(self._options.file)
-                done += count
-            buffer[done:] = ord("\n")
-            return buffer
+    def _parsed(self, file: Any) -> Iterator[Piece]:
+        """The pieces of an open file in order; threads parse those ahead of the one in use."""
+        waiting: deque[Future[Piece]] = deque()
+        with ThreadPoolExecutor(self._n_jobs, thread_name_prefix="certsvm") as threads:
+            for text in self._texts(file):
+                waiting.append(threads.submit(self._parser.parse, text))
+                if len(waiting) > self._ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
 
-        with Team(self._options.n_jobs) as team:
-            parsing = parser.Parser(self._options, int(not self._options.zero_based), team)
-            arrays = parsing.parse(read, first, before.st_size)
-        now = os.fstat(file.fileno())
-        if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-            raise parser.changed(self._options.file)
-        self.zero_based, self.n_columns, self.notes = parsing.finish()
-        return arrays
+    def _texts(self, file: Any) -> Iterator[bytearray | ValueError]:
+        """Whole lines, with padding behind them; last what is wrong with the file, if anything is.
 
-    def _whole_lines(
-        self, file: Any, parsing: parser.Parser
-    ) -> Iterator[tuple[NDArray[np.uint8], int]]:
-        """Texts, each with the end of its last whole line and padding behind it."""
-        source = open_source(file, self._options.file)
-        text, size, at_start, damage = bytearray(), self._block_bytes, True, None
-        ended = False
-        while not ended:
-            try:
-                while not ended and len(text) < size:
-                    data = source.read(size - len(text))
-                    text += data
-                    ended = not data
-            except DamagedFileError as error:
-                # Errors in the text before the damage come first, whatever the block size.
-                damage, ended = error, True
-            if at_start and text.startswith(_MARK):
+        Errors in the text before that come first.
+        """
+        size, text, wrong = self._piece_bytes, bytearray(), None
+        parts = text_of(file, self._parser.file, size)
+        try:
+            while len(text) < len(_MARK) and (part := next(parts, b"")):
+                text += part
+            if text.startswith(_MARK):
                 del text[: len(_MARK)]
-            at_start = False
-            end = len(text) if ended and damage is None else text.rfind(b"\n") + 1
-            rest = text[end:]
-            if end:
-                text += b"\n" * PADDING
-                yield np.frombuffer(text, dtype=np.uint8), end
-            if len(rest) > self._longest_line and not ended:
-                raise parser.long_line(self._options.file, parsing.lines + 1, self._longest_line)
-            # A line longer than a block doubles the size until it fits.
-            size = self._block_bytes if end else min(2 * size, self._longest_line + 1)
-            text = rest
-        if damage is not None:
-            raise damage
+            for part in parts:
+                text += part
+                if len(text) < size:
+                    continue
+                end = text.rfind(b"\n") + 1
+                rest = text[end:]
+                if end:
+                    text[end:] = b"\n" * PADDING
+                    yield text
+                elif len(rest) > self._longest_line:
+                    what = f"this line is longer than {self._longest_line / 1e6:.1f} MB"
+                    what += ": give more memory, unless the file is damaged"
+                    raise LibsvmError(what, self._parser.file, 1, 1)
+                text = rest
+                # A line longer than a piece doubles the size until it fits.
+                fits = len(rest) < self._block_bytes
+                most = self._block_bytes if fits else self._longest_line + 1
+                size = min(max(self._piece_bytes, 2 * len(rest)), most)
+        except (DamagedFileError, LibsvmError) as error:
+            wrong = error
+            del text[text.rfind(b"\n") + 1 :]
+        if text:
+            yield text + b"\n" * PADDING
+        if wrong is not None:
+            yield wrong
 
 
 def _is_path(source: TextSource) -> bool:
@@ -317,20 +336,23 @@ def _opened(source: TextSource) -> Any:
     return nullcontext(source)
 
 
-def _range_of(text: NDArray[np.uint8], begin: int, end: int) -> NDArray[np.uint8]:
-    return text[begin : end + PADDING]
-
-
-def _first_of_plain_file(file: Any) -> int | None:
-    """Where the text of a plain file begins; None if it has to be read from front to back."""
-    status = os.fstat(file.fileno())
-    # Files in /proc and the like have no size.
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    first = file.read(8)
-    file.seek(0)
-    begin = len(_MARK) if first.startswith(_MARK) else 0
-    return begin if begin < status.st_size and compression_of(first) is None else None
+def _joined(pieces: list[Piece], base: int = 0, n_columns: int | None = None) -> Batch:
+    """The rows of all pieces, which are released; indices count from ``base`` in them."""
+    columns = list(zip(*(piece[:4] for piece in pieces), strict=True))
+    pieces.clear()
+    labels, counts, indices, values = (np.concatenate(columns.pop()) for _ in range(4))
+    if base:
+        indices -= base
+    if n_columns is None:
+        n_columns = int(indices.max(initial=-1)) + 1
+    narrow = max(values.size, n_columns) <= np.iinfo(np.int32).max
+    dtype = np.int32 if narrow else np.int64
+    indptr = np.zeros(labels.size + 1, dtype=dtype)
+    np.cumsum(counts, out=indptr[1:])
+    X = csr(values, indices.astype(dtype, copy=False), indptr, (labels.size, n_columns))
+    # The parser has checked it; SciPy would check again.
+    X.has_sorted_indices = X.has_canonical_format = True
+    return Batch(X, labels)
 
 
 def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) -> None:
@@ -367,7 +389,7 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
     1 1:0.5 3:1e-07
     -1 2:3
     """
-    refuse_masked(X=X, y=y)
+    refuse_masked(y=y)
     rows, labels = _rows(X), np.asarray(y)
     if labels.shape != rows.shape[:1]:
         raise ValueError(
@@ -375,7 +397,7 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
         )
     if labels.size == 0:
         raise ValueError("there are no rows to write")
-    chunks = _chunks(rows, _floats(labels, "y").astype(np.float64), int(not zero_based))
+    chunks = _chunks(rows, _numbers(labels, "y"), int(not zero_based))
     if hasattr(path_or_file, "write"):
         for chunk in chunks:
             view = memoryview(chunk)
@@ -392,47 +414,41 @@ def save_libsvm(path_or_file: Any, X: Any, y: Any, *, zero_based: bool = False) 
 
 def _rows(X: Any) -> Any:
     """X as CSR, sorted and without values stored twice, if all values can be written."""
-    X = checked_csr(X) if sp.issparse(X) else np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got shape {X.shape}")
+    X = checked_matrix(X)
     if not sp.issparse(X):
-        return sp.csr_matrix(_floats(X, "X"))
+        return sp.csr_matrix(_numbers(X, "X"))
     # A new matrix, since flags of the given one may lie.
-    rows = sp.csr_matrix((_floats(X.data, "X"), X.indices, X.indptr), shape=X.shape)
+    rows = sp.csr_matrix((_numbers(X.data, "X"), X.indices, X.indptr), shape=X.shape)
     if not rows.has_sorted_indices:
         rows = rows.sorted_indices()
     if not rows.has_canonical_format:
         # Values stored twice are added up in float64, as in training.
         rows = rows.astype(np.float64)
         rows.sum_duplicates()
-        _floats(rows.data, "X")
+        _numbers(rows.data, "X")
     return rows
 
 
-def _floats(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """The values as float32 or float64, unchanged; raises if they are not finite."""
+def _numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """The values as integers, float32 or float64; raises if they are not finite."""
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must hold real numbers, got dtype {values.dtype}")
-    floats = values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
-    if not np.isfinite(floats).all():
+    if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity, which the format does not have")
-    if floats is not values and values.dtype.kind != "b":
-        back = floats.astype(values.dtype) if np.abs(floats).max(initial=0) < 2.0**63 else None
-        if back is None or not np.array_equal(back, values):
-            raise ValueError(f"{name} has numbers of type {values.dtype} that are not float64")
-    return floats
+    is_known = values.dtype.kind in "iu" or values.dtype in (np.float32, np.float64)
+    return values if is_known else values.astype(np.float64)
 
 
 def _texts(values: NDArray[Any]) -> list[str]:
     """The shortest decimals that read back to the same values."""
-    if values.dtype == np.float64:
-        texts = map(repr, values.tolist())
-    else:
+    if values.dtype == np.float32:
         texts = map(str, values.astype("U32").tolist())
-    return [text[:-2] if text.endswith(".0") else text for text in texts]
+    else:
+        texts = map(repr, values.tolist())
+    return [text.removesuffix(".0") for text in texts]
 
 
-def _chunks(rows: Any, labels: NDArray[np.float64], base: int) -> Iterator[bytes]:
+def _chunks(rows: Any, labels: NDArray[Any], base: int) -> Iterator[bytes]:
     """The text, in chunks of many values."""
     indptr = rows.indptr
     first = 0

@@ -82,13 +82,6 @@ class Scaling:
                 "be scaled in float64"
             )
 
-    @property
-    def features(self) -> Any:
-        """The columns of a table that are scaled."""
-        from certsvm.files.columns import Features
-
-        return Features.from_names(self.names or [], self.origin.get("one_hot"))
-
     def apply(self, X: Any) -> Any:
         """The rows, scaled; sparse rows may have further columns, which stay as they are."""
         if not sp.issparse(X):

@@ -12,9 +12,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from certsvm.files.batch import Batch
-from certsvm.files.columns import Columns, TableError, explained
+from certsvm.files.columns import Columns, TableError, explained, is_too_long
 from certsvm.files.compressed import compression_of
 
 _LEARNING_BYTES, _BLOCK_BYTES = 4_000_000, 16_000_000
@@ -93,27 +91,23 @@ class Table(Columns):
         self, path: str | os.PathLike[str], *, header: bool | None = None,
         separator: str | None = None, **roles: Any,
     ) -> None:  # fmt: skip
-        self.path = Path(path)
+        self.path, self._header = Path(path), header
         with self.path.open("rb") as file:
             start = file.read(8)
-        is_parquet = start.startswith(b"PAR1")
-        if is_parquet and (header, separator) != (None, None):
+        self._is_parquet, compression = start.startswith(b"PAR1"), compression_of(start)
+        self._compression = "bz2" if compression == "bzip2" else compression
+        if self._is_parquet and (header, separator) != (None, None):
             raise TableError(f"{path} is a Parquet file, which has no header and no separator")
         with explained(str(self.path)):
-            if is_parquet:
-                self._csv = None
-                with self._parquet() as parquet:
-                    schema = parquet.schema_arrow
+            if self._is_parquet:
+                with self._opened() as opened, pa.parquet.ParquetFile(opened) as file:
+                    schema = file.schema_arrow
             else:
-                self._csv = _Csv(self.path, compression_of(start), header, separator)
-                schema = self._csv.schema
+                self._separator = self._first_separator() if separator is None else separator
+                schema = self._inferred()
         super().__init__(str(self.path), schema, **roles)
         if self.learnt:
             self.learn(self._batches(_LEARNING_BYTES, self.strings))
-
-    def __call__(self) -> Iterator[Batch]:
-        """Begin a pass."""
-        return self.blocks()
 
     def blocks(self, block_bytes: int = _BLOCK_BYTES, dtype: Any = np.float64) -> Iterator[Batch]:
         """All rows, in blocks of about this size. Missing labels are empty strings."""
@@ -123,10 +117,10 @@ class Table(Columns):
                 continue
             yield self.rows(batch, first, dtype)
             first += len(batch)
-            if self.learnt and self.unseen:
-                raise TableError(f"{self.path} changed while it was read")
         if first == 0:
             raise TableError(f"{self.path} has no rows")
+
+    __call__ = blocks
 
     def _batches(self, block_bytes: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # The type of a column of CSV must not depend on how the file is cut.
@@ -138,76 +132,66 @@ class Table(Columns):
             kind = self._types[self.label]
             as_text = pa.types.is_boolean(kind) or pa.types.is_floating(kind)
             types.setdefault(self.label, pa.string() if as_text else kind)
-        with explained(str(self.path)):
-            if self._csv is not None:
-                yield from self._csv.batches(block_bytes, columns, types)
-                return
-            rows = max(1, block_bytes // (8 * len(self._types)))
-            with self._parquet() as file:
-                yield from file.iter_batches(batch_size=rows, columns=list(columns))
+        with explained(str(self.path)), self._opened() as opened:
+            if self._is_parquet:
+                rows = max(1, block_bytes // (8 * len(self._types)))
+                with pa.parquet.ParquetFile(opened) as file:
+                    yield from file.iter_batches(batch_size=rows, columns=list(columns))
+            else:
+                size = max(block_bytes // 2, self._least_block)
+                with self._csv(opened, size, columns, types) as reader:
+                    yield from reader
 
-    @contextmanager
-    def _parquet(self) -> Iterator[Any]:
-        with pa.OSFile(os.fsencode(self.path)) as opened, pa.parquet.ParquetFile(opened) as file:
-            yield file
+    def _opened(self) -> Any:
+        """The file, as Arrow reads it; text is decompressed."""
+        file = pa.OSFile(os.fsencode(self.path))
+        return file if self._is_parquet else pa.input_stream(file, compression=self._compression)
 
-
-class _Csv:
-    def __init__(
-        self, path: Path, compression: str | None, header: bool | None, separator: str | None
-    ) -> None:
-        self._path, self._header = path, header
-        self._compression = "bz2" if compression == "bzip2" else compression
-        if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
-            raise TableError(f"a separator is one character, not {separator!r}")
-        with self._stream() as stream:
+    def _first_separator(self) -> str:
+        """The separator that the first line has most of."""
+        with self._opened() as stream:
             # Arrow's read would leak its buffer if the stream is damaged.
             start = stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes()
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise self._error(pa.ArrowInvalid("UTF8"), 0)
+            raise ValueError("this is UTF-16, not UTF8")
         start = start.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
-        if not start:
-            raise TableError(f"{path} has no rows")
         # What is between quotes is in a name.
         line = b"".join(start.partition(b"\n")[0].split(b'"')[::2]).decode("latin-1")
-        is_tsv = ".tsv" in path.name.lower() and "\t" in line
-        self._separator = separator or ("\t" if is_tsv else max(_SEPARATORS, key=line.count))
-        self.schema, self._least_block = self._inferred()
+        return max(_SEPARATORS, key=line.count)
 
-    def batches(
-        self, block_bytes: int, columns: Sequence[str], types: dict[str, Any]
-    ) -> Iterator[pa.RecordBatch]:
-        """Some columns of all rows, with these types."""
-        block_bytes = max(block_bytes // 2, self._least_block)
-        try:
-            with self._opened(block_bytes, columns, types) as reader:
-                yield from reader
-        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-            raise self._error(error, block_bytes) from None
-
-    def _inferred(self) -> tuple[Any, int]:
-        """Names and types of the columns, as the first block shows them, and its size."""
+    def _inferred(self) -> pa.Schema:
+        """Names and types of the columns of CSV, as the first block shows them."""
         for size in _FIRST_BLOCKS:
+            self._least_block = size
             try:
-                with self._opened(size) as reader:
+                with self._opened() as stream, self._csv(stream, size) as reader:
                     if not (first := next(reader, None)):
-                        raise TableError(f"{self._path} has no rows")
-                    names = first.schema.names
-                    if pa.binary() in first.schema.types:
-                        raise pa.ArrowInvalid("UTF8")
-                    if self._header is None:
-                        self._refuse_data_as_names(names)
-                    return first.schema, size
-            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-                last = error
-                if not _is_too_long(error):
-                    break
-        raise self._error(last, size)
+                        break
+            except pa.ArrowInvalid as error:
+                if is_too_long(error) and size < _FIRST_BLOCKS[-1]:
+                    continue
+                raise
+            if pa.binary() in first.schema.types:
+                raise pa.ArrowInvalid("invalid UTF8 data")
+            names = first.schema.names
+            numbers = [name for name in names if _NUMBER.fullmatch(name)]
+            # Numbers only, or one that counts nothing.
+            is_data = len(numbers) == len(names) or not all(name.isdecimal() for name in numbers)
+            if is_data and self._header is None:
+                raise TableError(
+                    f"{self.path}: the first line, {self._separator.join(names)[:60]!r}, looks "
+                    "like data, not like the names of columns. If it is data, say --no-header "
+                    "(header=False); if these are the names, say --header (header=True)."
+                )
+            return first.schema
+        raise TableError(f"{self.path} has no rows")
 
-    @contextmanager
-    def _opened(
-        self, block_bytes: int, columns: Sequence[str] = (), types: dict[str, Any] | None = None
-    ) -> Iterator[Any]:
+    def _csv(
+        self, stream: Any, block_bytes: int, columns: Sequence[str] = (),
+        types: dict[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        if len(self._separator) != 1 or self._separator in '\r\n"':
+            raise TableError(f"a separator is one character, not {self._separator!r}")
         options = pa.csv.ReadOptions(
             block_size=block_bytes,
             # Threads would read further blocks ahead.
@@ -216,53 +200,4 @@ class _Csv:
         )
         parse = pa.csv.ParseOptions(delimiter=self._separator)
         convert = pa.csv.ConvertOptions(column_types=types, include_columns=list(columns))
-        with self._stream() as stream, pa.csv.open_csv(stream, options, parse, convert) as reader:
-            yield reader
-
-    @contextmanager
-    def _stream(self) -> Iterator[Any]:
-        with (
-            pa.OSFile(os.fsencode(self._path)) as opened,
-            pa.input_stream(opened, compression=self._compression) as stream,
-        ):
-            yield stream
-
-    def _error(self, error: Exception, block_bytes: int) -> TableError:
-        if _is_too_long(error):
-            return TableError(
-                f"{self._path}: a row is longer than {block_bytes / 1e6:.1f} MB, the longest that "
-                "is read here. Is it a file of lines, and not damaged?"
-            )
-        if "UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
-            return TableError(
-                f"{self._path}, line {self._bad_line()} is not UTF-8. Decompress the file if it is "
-                "compressed, and convert it, from LATIN1 or UTF-16 for example: iconv -f LATIN1 "
-                f"-t UTF-8 {shlex.quote(self._path.name)} > utf8.csv"
-            )
-        return TableError(f"{self._path}: cannot be read: {error}")
-
-    def _bad_line(self) -> int:
-        """The first line that is not UTF-8."""
-        decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
-        try:
-            with self._stream() as stream:
-                while data := stream.read_buffer(_FIRST_BLOCKS[0]).to_pybytes():
-                    line += decoder.decode(data).count("\n")
-        except UnicodeDecodeError as error:
-            line += error.object.count(b"\n", 0, error.start)
-        return line
-
-    def _refuse_data_as_names(self, names: Sequence[str]) -> None:
-        """Raise if the first line holds numbers only, or one that counts nothing."""
-        numbers = [name for name in names if _NUMBER.fullmatch(name)]
-        if len(numbers) == len(names) or not all(name.isdecimal() for name in numbers):
-            raise TableError(
-                f"{self._path}: the first line, {self._separator.join(names)[:60]!r}, looks like "
-                "data, not like the names of columns. If it is data, say --no-header "
-                "(header=False); if these are the names, say --header (header=True)."
-            )
-
-
-def _is_too_long(error: Exception) -> bool:
-    """Whether a row, or the line of names, is longer than the block."""
-    return "straddling" in str(error) or "Empty CSV" in str(error)
+        return pa.csv.open_csv(stream, options, parse, convert)

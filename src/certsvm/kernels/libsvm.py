@@ -1,93 +1,65 @@
 """A parser of lines ``label [qid:n] index:value ... [# comment]``.
 
-Text is parsed by whole lines. The last line ends with a line feed within the text or right behind
-it, and no loop over bytes passes a line feed: so no loop needs to test for the end of the text, and
-none reads beyond it. ``parse_lines`` checks this at the start, and the room for its results as it
-proceeds.
+Text is parsed by whole lines, with line feeds behind the last. No loop over bytes passes a line
+feed: so no loop needs to test for the end of the text, and none reads beyond it.
+
+A number that takes more than double precision is left to Python: it is stored as a NaN that holds
+its position in the text. No number of a text is NaN.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numba.cpython.unsafe.numbers import viewer
 from numpy.typing import NDArray
 
 from certsvm.kernels import decimal
-from certsvm.kernels.decimal import DecimalTables, byte_at
+from certsvm.kernels.decimal import byte_at
 from certsvm.kernels.jit import kernel
 
-PARSED, BAD_LABEL, LABEL_TOO_LARGE, BAD_ITEM, BAD_INDEX, NOT_ASCENDING, BAD_VALUE = range(7)
-VALUE_TOO_LARGE, BAD_COMMENT, WIDE_INDEX, NO_ROOM, BAD_BUFFER, INEXACT_LABEL = range(7, 13)
-
 LARGEST_INDEX = 2**63 - 2
+POSITION_BITS = 2**51 - 1
+"""The bits of a NaN that hold a position."""
+
+_NAN_BITS = np.uint64(0x7FF8000000000000)
 _TAB, _LF, _CR, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
 _QID = (113, 105, 100, _COLON)
-_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 # Up to 15 digits, different numbers are different doubles, unless they are as small as this.
 _SURE_DIGITS, _SMALL = 15, 1e-290
 
 
-class IndexRules(NamedTuple):
-    """Which indices are valid, and how they are stored."""
+class Rules(NamedTuple):
+    """Which numbers are valid."""
 
-    base: int
-    """Subtracted from every index."""
     low: int
-    """The smallest valid index."""
+    """The smallest index."""
     high: int
-    """The largest valid index."""
-
-
-class Report(NamedTuple):
-    """The result of ``parse_lines``, in the order of the array that it fills."""
-
-    code: int
-    """``PARSED``, or the kind of error."""
-    position: int
-    """Position of the error."""
-    rows: int
-    values: int
-    smallest: int
-    """The smallest index; ``LARGEST_INDEX`` if there is none."""
-    largest: int
-    """The largest index; -1 if there is none."""
-    queries: int
-    """Number of lines with a qid."""
-    deferred: int
-    """Number of unsettled numbers, which are listed as far as there is room."""
+    """The largest index."""
+    narrow: bool
+    """Whether values are to be rounded to float32."""
 
 
 class Room(NamedTuple):
     """Where ``parse_lines`` puts its results."""
 
-    values: NDArray[np.floating[Any]]
-    indices: NDArray[np.signedinteger[Any]]
+    values: NDArray[np.float64]
+    indices: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    """The number of values of each row."""
     labels: NDArray[np.float64]
-    row_ends: NDArray[np.int64]
-    """The number of values up to the end of each row, plus the first of them."""
-    deferred: NDArray[np.int64]
-    """Slots and positions of unsettled numbers, of shape (n, 2); slot -1 - k is the label of row
-    k."""
-    report: NDArray[np.int64]
-    """The numbers of a ``Report``."""
 
 
-@kernel
-def survey(text: NDArray[np.uint8]) -> tuple[int, int]:
-    """Numbers of line feeds and of colons."""
-    lines, colons = 0, 0
-    for j in range(text.size):
-        lines += text[j] == _LF
-        colons += text[j] == _COLON
-    return lines, colons
+class Report(NamedTuple):
+    """The result of ``parse_lines``."""
 
-
-@kernel
-def first_line_end(text: NDArray[np.uint8]) -> int:
-    """Position behind the first line feed; 0 if there is none."""
-    for j in range(text.size):
-        if text[j] == _LF:
-            return j + 1
-    return 0
+    wrong: int
+    """Position of what is not in the format; -1 if everything is."""
+    rows: int
+    values: int
+    lines: int
+    """Number of line ends up to there."""
+    queries: int
+    """Number of lines with a qid."""
 
 
 @kernel
@@ -111,17 +83,6 @@ def _behind_blanks(text: NDArray[np.uint8], i: int) -> int:
 
 
 @kernel
-def _behind_comment(text: NDArray[np.uint8], i: int, end: int) -> tuple[int, bool]:
-    """End of the comment, and whether it has no NUL and no lone carriage return."""
-    while not _ends_line(text, i, end):
-        c = byte_at(text, i)
-        if c == 0 or c == _CR:
-            return i, False
-        i += 1
-    return i, True
-
-
-@kernel
 def _behind_query(text: NDArray[np.uint8], i: int, end: int) -> int:
     """Position behind ``qid:n`` at i; i itself if there is none."""
     for j in range(4):
@@ -136,159 +97,92 @@ def _behind_query(text: NDArray[np.uint8], i: int, end: int) -> int:
 @kernel
 def _read_index(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """The index whose digits begin at i, or -1 if it is too large; and the end of the digits."""
-    word = decimal.word_at(text, i)
-    n = decimal.leading_digits(word)
-    index: Any = np.int64(decimal.digits_value(word, n))
-    i += n
-    if n == 8:
-        while 48 <= byte_at(text, i) <= 57:
-            digit = byte_at(text, i) - 48
-            if index > (LARGEST_INDEX - digit) // 10:
-                index = -1
-            if index >= 0:
-                index = index * 10 + digit
-            i += 1
-    return index, i
+    while byte_at(text, i) == 48:
+        i += 1
+    index, behind = decimal.more_digits(text, i, np.uint64(0))
+    if behind - i > 19 or index > np.uint64(LARGEST_INDEX):
+        return -1, behind
+    return int(np.int64(index)), behind
 
 
 @kernel
-def _read_value(
-    text: NDArray[np.uint8], i: int, end: int, narrow: bool, tables: DecimalTables
-) -> tuple[float, int, int]:
-    """Read a number that is a whole token, as ``read_number`` does."""
-    value, i, status = decimal.read_number(text, i, tables)
-    if status == decimal.MALFORMED or not _ends_token(text, i, end):
-        return value, i, decimal.MALFORMED
-    if narrow and status == decimal.SETTLED:
-        if decimal.narrows_twice(value):
-            status = decimal.UNSETTLED
-        elif abs(np.float32(value)) > _LARGEST_FLOAT32:
-            status = decimal.TOO_LARGE
-    return value, i, status
+def _read_value(text: NDArray[np.uint8], i: int, end: int, narrow: bool) -> tuple[float, int]:
+    """The number at i, a NaN with its position if Python is needed; and its end.
 
-
-@kernel
-def _defer(room: Room, slot: int, position: int) -> None:
-    """Count an unsettled number, and list it if there is room."""
-    count = room.report[7]
-    if count < room.deferred.shape[0]:
-        room.deferred[count, 0] = slot
-        room.deferred[count, 1] = position
-    room.report[7] += 1
+    The end is -1 if there is no number.
+    """
+    value, behind = decimal.read_number(text, i)
+    if behind < 0 or not _ends_token(text, behind, end):
+        return 0.0, -1
+    # Whether it lies halfway between two float32, or perhaps beyond them, is for Python.
+    halfway = (viewer(value, np.uint64) & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)
+    awkward = halfway or not 2.0**-126 <= abs(value) < 2.0**127
+    if np.isnan(value) or (narrow and awkward and value != 0.0):
+        value = viewer(_NAN_BITS | np.uint64(i), np.float64)
+    return value, behind
 
 
 @kernel
 def _parse_items(
-    text: NDArray[np.uint8], i: int, end: int, k: int, rules: IndexRules, tables: DecimalTables,
-    room: Room,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Store the pairs from i on in slots from k on; return a code, a position and the next slot.
+    text: NDArray[np.uint8], i: int, end: int, k: int, rules: Rules, room: Room
+) -> tuple[bool, int, int]:
+    """Store the pairs from i on in slots from k on.
 
-    After ``PARSED`` the position is that of the first byte that cannot begin a pair, and the report
-    has the range of the indices.
+    Returns whether they are in the format, the position behind them or of what is not, and the next
+    slot.
     """
-    values, indices, report = room.values, room.indices, room.report
-    narrow = values.itemsize == 4
-    previous, token, first_k = -1, i, k
+    previous = -1
     while True:
         i = _behind_blanks(text, i)
         if not 48 <= byte_at(text, i) <= 57:
-            break
-        token = i
-        index, i = _read_index(text, i)
-        if byte_at(text, i) != _COLON:
-            return BAD_ITEM, token, k
-        if index < rules.low or index > rules.high:
-            return BAD_INDEX, token, k
-        if index <= previous:
-            return NOT_ASCENDING, token, k
-        if indices.itemsize == 4 and index > 2147483647:
-            return WIDE_INDEX, token, k
-        if k >= values.size:
-            return NO_ROOM, token, k
-        previous = index
-        begin = i + 1
-        value, i = decimal.read_short_number(text, begin, tables)
-        # So few digits are never so close to the middle between two float32 that the double lies on
-        # the other side of it: no test of ``narrows_twice`` is needed.
-        if i < 0 or (byte_at(text, i) != _SPACE and byte_at(text, i) != _LF):
-            value, i, status = _read_value(text, begin, end, narrow, tables)
-            if status == decimal.MALFORMED:
-                return BAD_VALUE, begin, k
-            if status == decimal.TOO_LARGE:
-                return VALUE_TOO_LARGE, begin, k
-            if status == decimal.UNSETTLED:
-                _defer(room, k, begin)
-        values[k] = value
-        indices[k] = index - rules.base
+            return True, i, k
+        index, colon = _read_index(text, i)
+        if (
+            byte_at(text, colon) != _COLON
+            or index < rules.low
+            or index > rules.high
+            or index <= previous
+            or k >= room.values.size
+        ):
+            return False, i, k
+        value, i = _read_value(text, colon + 1, end, rules.narrow)
+        if i < 0:
+            return False, colon + 1, k
+        room.values[k] = value
+        room.indices[k] = previous = index
         k += 1
-    if k > first_k:
-        report[4] = min(report[4], np.int64(indices[first_k]) + rules.base)
-        report[5] = max(report[5], previous)
-    return PARSED, i, k
 
 
 @kernel
-def _parse_label(
-    text: NDArray[np.uint8], i: int, end: int, row: int, tables: DecimalTables, room: Room
-) -> tuple[int, int]:
-    """Store the label at i and skip a qid; return a code and the position behind them."""
-    if row >= room.labels.size:
-        return NO_ROOM, i
-    value, behind = decimal.read_short_number(text, i, tables)
-    if behind < 0 or byte_at(text, behind) != _SPACE:
-        value, behind, status = _read_value(text, i, end, False, tables)
-        if status == decimal.MALFORMED:
-            return BAD_LABEL, i
-        if status == decimal.TOO_LARGE:
-            return LABEL_TOO_LARGE, i
-        # Labels that rounding may have merged are looked at again; zero itself is short.
-        if status == decimal.UNSETTLED or behind - i > (5 if abs(value) < _SMALL else _SURE_DIGITS):
-            _defer(room, -1 - row, i)
-    room.labels[row] = value
-    i = _behind_blanks(text, behind)
-    behind = _behind_query(text, i, end)
-    room.report[6] += behind > i
-    return PARSED, behind
-
-
-@kernel
-def parse_lines(
-    text: NDArray[np.uint8], end: int, rules: IndexRules, tables: DecimalTables, first_value: int,
-    room: Room,
-) -> None:  # fmt: skip
-    """Parse ``text[:end]``, whose values are numbered from ``first_value`` on.
-
-    ``PADDING`` bytes follow the end. Either the last byte before it or the first of these is a line
-    feed.
-    """
-    report = room.report
-    report[:] = 0
-    report[4], report[5] = LARGEST_INDEX, -1
-    i, k, row, code = 0, 0, 0, BAD_BUFFER
-    if (
-        end > 0
-        and end + decimal.PADDING <= text.size
-        and (text[end - 1] == _LF or text[end] == _LF)
-    ):
-        code = PARSED
-    while code == PARSED and i < end:
+def parse_lines(text: NDArray[np.uint8], end: int, rules: Rules, room: Room) -> Report:
+    """Parse ``text[:end]``, which ``PADDING`` line feeds follow."""
+    i, k, row, lines, queries = 0, 0, 0, 0, 0
+    while i < end:
         i = _behind_blanks(text, i)
-        wrong = BAD_LABEL
-        if not (byte_at(text, i) == _HASH or _ends_line(text, i, end)):
-            wrong = BAD_ITEM
-            code, i = _parse_label(text, i, end, row, tables, room)
-            if code == PARSED:
-                code, i, k = _parse_items(text, i, end, k, rules, tables, room)
-            if code != PARSED:
-                break
-            room.row_ends[row] = first_value + k
+        if byte_at(text, i) != _HASH and not _ends_line(text, i, end):
+            if row >= room.labels.size:
+                return Report(i, row, k, lines, queries)
+            label, behind = _read_value(text, i, end, False)
+            if behind < 0:
+                return Report(i, row, k, lines, queries)
+            # Labels that rounding may have merged are looked at again; zero itself is short.
+            if behind - i > (5 if abs(label) < _SMALL else _SURE_DIGITS):
+                label = viewer(_NAN_BITS | np.uint64(i), np.float64)
+            first, start = k, _behind_blanks(text, behind)
+            behind = _behind_query(text, start, end)
+            queries += behind > start
+            room.labels[row] = label
             row += 1
+            sound, i, k = _parse_items(text, behind, end, k, rules, room)
+            if not sound:
+                return Report(i, row, k, lines, queries)
+            room.counts[row - 1] = k - first
         if byte_at(text, i) == _HASH:
-            i, sound = _behind_comment(text, i, end)
-            wrong = PARSED if sound else BAD_COMMENT
+            # No comment has a NUL or a lone carriage return.
+            while not (_ends_line(text, i, end) or byte_at(text, i) in (0, _CR)):
+                i += 1
         if not _ends_line(text, i, end):
-            code = wrong
-            break
+            return Report(i, row, k, lines, queries)
         i += 1 + (byte_at(text, i) == _CR)
-    report[0], report[1], report[2], report[3] = code, i, row, k
+        lines += 1
+    return Report(-1, row, k, lines, queries)

@@ -81,6 +81,7 @@ def scale_command(options: o.Options, file: str, output: str) -> None:
     certsvm scale test.txt test.scaled --restore train.scaling
     certsvm scale sales.csv scaled.csv --standardize --label churned --save sales.scaling
     """  # noqa: D301
+    from certsvm.files.columns import Features
     from certsvm.files.scaling import Scaling, save_table
 
     restoring = ("standardize", "save", "drop", "columns", "categorical")
@@ -96,7 +97,8 @@ def scale_command(options: o.Options, file: str, output: str) -> None:
             raise ValueError(f"{restored} is of {'text' if kind == 'table' else 'a table'}")
         # Rows are read like those of training.
         if kind == "table":
-            more = {"features": known.features, "usual_label": known.origin.get("label")}
+            features = Features.from_names(known.names or [], known.origin.get("one_hot"))
+            more = {"features": features, "usual_label": known.origin.get("label")}
         elif options.zero_based is None:
             options = replace(options, zero_based=known.origin.get("zero_based") is True)
     rows, facts = load(file, options, **more)

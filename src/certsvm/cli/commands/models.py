@@ -50,7 +50,7 @@ def predict_command(options: o.Options, model: str, file: str) -> None:
     zcat new.gz | certsvm predict a9a.model - --scores
     """  # noqa: D301
     trained = f.load_model(model)
-    f.require_outputs([model, file], predictions=options.out)
+    f.require_outputs([model, file], predictions=options.out or "-")
     rows, right, labelled = f.ModelRows(trained, file, options), 0, True
     with _opened(options.out) as out:
         for X, y, _ in rows:
