@@ -6,16 +6,14 @@ certificate.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from certsvm.certificates import rounding
 from certsvm.certificates.rounding import Bound, length, sum_of_parts, units
 from certsvm.kernels.losses import Loss, loss_value
-from certsvm.kernels.objective import loss_sums, margins, margins_of_two, mix
+from certsvm.kernels.objective import loss_sums, margins
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.problems import Problem
@@ -68,23 +66,10 @@ def losses_of(part: Part, team: Team, loss: Loss, products: Vector, error: float
 
 def multiply(part: Part, w: Vector, out: Vector, team: Team = ALONE) -> None:
     """w.y_k for the rows of a part; 1 for rows of weight zero."""
-    _share_rows(part, team, partial(margins, part.rows.arrays, part.signed_weights, w), out)
-
-
-def multiply_two(
-    part: Part, v: Vector, w: Vector, of_v: Vector, of_w: Vector, team: Team = ALONE
-) -> None:
-    """v.y_k and w.y_k for the rows of a part, in one pass over them."""
-    kernel = partial(margins_of_two, part.rows.arrays, part.signed_weights, v, w)
-    _share_rows(part, team, kernel, of_v, of_w)
-
-
-def _share_rows(part: Part, team: Team, kernel: Callable[..., None], *results: Vector) -> None:
-    """Call ``kernel(first, last, *results)`` for as many runs of rows as there are threads."""
     starts = part.rows.chunk_starts
 
     def multiply_chunks(first: int, last: int) -> None:
-        kernel(starts[first], starts[last], *results)
+        margins(part.rows.arrays, part.signed_weights, w, starts[first], starts[last], out)
 
     team.share(multiply_chunks, starts.size - 1, part.rows.n_stored)
 
@@ -122,15 +107,12 @@ class Products:
         other.w, other.values = self.w.copy(), self.values.copy()
         return other
 
-    def mix(self, a: float, b: float, other: Products, team: Team = ALONE) -> None:
+    @np.errstate(over="ignore", invalid="ignore")
+    def mix(self, a: float, b: float, other: Products) -> None:
         """Replace w by a w + b w_other, and the products likewise."""
         error = rounding.mixed_error(a, (self.error, self.w), b, (other.error, other.w))
-        mix(a, self.w, b, other.w)
-
-        def mix_rows(first: int, last: int) -> None:
-            mix(a, self.values[first:last], b, other.values[first:last])
-
-        team.share(mix_rows, self.values.size, 10 * self.values.size)
+        self.w = a * self.w + b * other.w
+        self.values = a * self.values + b * other.values
         if self._problem.m < self.values.size:
             self.values[self._problem.signed_weights == 0.0] = 1.0
         self.error = error

@@ -55,7 +55,7 @@ from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound, 
 from certsvm.certificates.rounding import Bound, length, product_error, scaled_error
 from certsvm.dask.cluster import add_up
 from certsvm.dask.problem import AlphaOnWorkers, ClusterProblem, joined
-from certsvm.kernels.losses import LOSS_TYPES, Loss, box_end
+from certsvm.kernels.losses import BOTH_LOSSES, Loss, box_end
 from certsvm.problem.rows import Part, Vector
 from certsvm.resources import ALONE, Team
 from certsvm.solvers.auto import Auto, StreamRun
@@ -110,7 +110,7 @@ class Cocoa(Solver):
     name: ClassVar[str] = "cocoa"
     warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = ClusterProblem
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    losses: ClassVar = BOTH_LOSSES
     ranges: ClassVar = {"sweeps": "> 0", "visits": "> 0", "cache": ">= 0"}
 
     sweeps: int = 3

@@ -272,7 +272,7 @@ def witnessed_without_pass(
     if not keep_alpha:
         result = replace(result, alpha=None, start=replace(result.start, alpha=None))
     box, largest = problem.C * problem.weights, 1.0
-    if problem.loss.has_penalty:
+    if problem.loss.is_smooth:
         inside = box > 0.0
         largest = float((alpha[inside] / box[inside]).max(initial=0.0)) or 1.0
     proved = Bound(certificate.dual, certificate.dual_rounding)
@@ -317,7 +317,7 @@ def proof(
     """
     about = alpha, problem.loss, problem.C
     largest = 1.0
-    if problem.loss.has_penalty:
+    if problem.loss.is_smooth:
         largest = max(problem.of_each(_largest_multiple, *about)) or 1.0
     for bits in _BITS:
         quantised: _Quantised = problem.total(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel, reordering_kernel
-from certsvm.kernels.losses import Loss, dual_penalty, loss_value, steepness
+from certsvm.kernels.losses import Loss, loss_value, steepness
 from certsvm.kernels.rows import CsrRows, RowArrays, Vector, add, dot
 
 
@@ -20,22 +20,6 @@ def margins(
         product = dot(rows, k, w)
         signed = product if signed_weights[k] > 0.0 else -product
         out[k] = 1.0 if signed_weights[k] == 0.0 else signed
-
-
-@kernel
-def margins_of_two(
-    rows: RowArrays, signed_weights: Vector, v: Vector, w: Vector, first: int, last: int,
-    of_v: Vector, of_w: Vector,
-) -> None:  # fmt: skip
-    """The ``margins`` of v and of w, in one pass over the rows."""
-    for k in range(first, last):
-        if signed_weights[k] == 0.0:
-            of_v[k] = 1.0
-            of_w[k] = 1.0
-        else:
-            sign = 1.0 if signed_weights[k] > 0.0 else -1.0
-            of_v[k] = sign * dot(rows, k, v)
-            of_w[k] = sign * dot(rows, k, w)
 
 
 @kernel
@@ -62,20 +46,6 @@ def loss_sums(
                 total += weights[k] * loss_value(loss, products[k])
         sums[c] = total
         masses[c] = mass
-
-
-@reordering_kernel
-def mix(a: float, x: Vector, b: float, y: Vector) -> None:
-    """Replace x by a x + b y."""
-    for i in range(x.size):
-        x[i] = a * x[i] + b * y[i]
-
-
-@kernel
-def dual_penalties(loss: Loss, alpha: Vector, weights: Vector, C: float, out: Vector) -> None:
-    """Write the ``dual_penalty`` of each row."""
-    for k in range(alpha.size):
-        out[k] = dual_penalty(loss, alpha[k], C, weights[k])
 
 
 @kernel
@@ -134,23 +104,17 @@ def sparse_gram(
     G: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Add the lower triangle for the rows ``which[first:last]`` to ``G``, row by row."""
-    bias_row = G[G.shape[0] - 1]
     for i in range(first, last):
-        k = which[i]
-        weight = weights[i]
+        k, weight = which[i], weights[i]
         # Unsigned positions need no test for negative ones.
         begin, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
-        j = begin
-        while j < end:
+        for j in range(begin, end):
             row_of_G = G[rows.indices[j]]
             value = weight * rows.values[j]
-            other = begin
-            while other <= j:
+            for other in range(begin, j + np.uint64(1)):
                 row_of_G[rows.indices[other]] += value * rows.values[other]
-                other += np.uint64(1)
-            j += np.uint64(1)
         if rows.intercept_scaling != 0.0:
-            add(rows, k, weight * rows.intercept_scaling, bias_row)
+            add(rows, k, weight * rows.intercept_scaling, G[G.shape[0] - 1])
 
 
 @kernel
@@ -182,19 +146,3 @@ def sparse_row_products(
                 if k > i:
                     break
                 products[k] += value * column_values[q]
-
-
-@kernel
-def scaled_submatrix(
-    K: NDArray[np.float64], which: NDArray[np.int64], scales: Vector, offset: float, ridge: float,
-    out: NDArray[np.float64],
-) -> None:  # fmt: skip
-    """The lower triangle of ridge I + (scales_i (K_ij - offset) scales_j), over ``which``.
-
-    ``which`` ascends.
-    """
-    for i in range(which.size):
-        row = K[which[i]]
-        for j in range(i + 1):
-            out[i, j] = scales[i] * scales[j] * (row[which[j]] - offset)
-        out[i, i] += ridge

@@ -22,7 +22,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.certificate import DEFAULT_TOL
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.losses import Hinge, Loss, loss_value
+from certsvm.kernels.losses import HINGE, Loss, loss_value
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.problems import Problem
@@ -151,7 +151,10 @@ class Epoch:
 
 
 class Run(ABC):
-    """The state of a solver on one problem."""
+    """The state of a solver on one problem.
+
+    ``class MyRun(Run, of=MySolver)`` is what ``MySolver().start`` makes.
+    """
 
     solver_name: str = ""
     """Name of the solver now running, if it differs from the solver asked for."""
@@ -164,6 +167,21 @@ class Run(ABC):
 
     computes_primal: bool = False
     """Whether the loop takes J from ``primal`` instead of computing it for the candidates."""
+
+    _dual_point: Callable[[], DualPoint] | None = None
+    """Makes the dual point. None before a pass is complete, lest half a pass prove anything."""
+
+    _evaluated: tuple[Vector, Bound] | None = None
+    """A weight vector and its J, if the last pass computed it."""
+
+    def __init_subclass__(cls, of: type[Solver] | None = None) -> None:
+        if of is not None:
+            of.run = cls
+
+    def __init__(self, solver: Solver, problem: Any, options: Options) -> None:
+        self._solver: Any = solver
+        self._problem, self._options, self._rng = problem, options, options.rng
+        self._passes = 0
 
     @abstractmethod
     def epoch(self) -> Epoch:
@@ -178,11 +196,11 @@ class Run(ABC):
 
     def dual(self) -> DualPoint | None:
         """A feasible dual point after the last complete pass, or None."""
-        return None
+        return None if self._dual_point is None else self._dual_point()
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """A weight vector and its J with rounding, if the last pass computed it."""
-        return None
+        return self._evaluated
 
     def warm_start(self) -> Start | None:
         """A warm start for a similar problem, if the run knows more than w."""
@@ -217,12 +235,14 @@ class Solver(ABC):
         Vectors as long as w that training holds in memory at the same time, at least.
     problem_type : type
         The most general type of problem that the solver accepts.
-    losses : tuple of types
+    losses : tuple of Loss
         The losses that it minimises.
     frees_intercept : bool
         Whether it solves problems whose intercept is free.
     ranges : mapping
         What parameters must be, in the words of a table in this file, unless they are None.
+    run : type of Run
+        What ``start`` makes.
     f : float
         J is computed once the estimated relative gap is at most f times the target.
     """
@@ -233,8 +253,9 @@ class Solver(ABC):
     starts_warm: ClassVar[bool] = True
     n_vectors: ClassVar[int] = 4
     problem_type: ClassVar[type[Any]] = Problem
-    losses: ClassVar[tuple[type[Any], ...]] = (Hinge,)
+    losses: ClassVar[tuple[Loss, ...]] = (HINGE,)
     frees_intercept: ClassVar[bool] = False
+    run: ClassVar[type[Run]]
     ranges: ClassVar[Mapping[str, str]] = {}
     f: float = 1.2
 
@@ -258,15 +279,15 @@ class Solver(ABC):
     @classmethod
     def solves(cls, loss: Loss, *, free_intercept: bool) -> bool:
         """Whether it minimises this loss, with the intercept free or not."""
-        return isinstance(loss, cls.losses) and (cls.frees_intercept or not free_intercept)
+        return loss in cls.losses and (cls.frees_intercept or not free_intercept)
 
     def saves_alpha(self, problem: BaseProblem) -> bool:
         """Whether checkpoints hold alpha: whether keeping it costs no pass."""
         return isinstance(problem, Problem)
 
-    @abstractmethod
     def start(self, problem: Any, options: Options) -> Run:
         """Begin a run on ``problem``, which is of the solver's ``problem_type``."""
+        return self.run(self, problem, options)
 
 
 class RunLostError(Exception):

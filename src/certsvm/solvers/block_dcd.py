@@ -40,7 +40,9 @@ Vector Machines via Dual Cached Loops, KDD 2012.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,21 +57,18 @@ from certsvm.certificates.dual import (
     Response,
     RowSums,
     dual_bound,
-    dual_sums,
     point_of,
     total,
-)
-from certsvm.certificates.primal import LossSums, losses_of, multiply
-from certsvm.certificates.rounding import Bound, length, product_error, scaled_error
-from certsvm.kernels.losses import LOSS_TYPES, box_end
-from certsvm.kernels.objective import squared_norms
-from certsvm.kernels.rows import CsrRows
+)  # fmt: skip
+from certsvm.certificates.primal import losses_of, multiply
+from certsvm.certificates.rounding import length, product_error, scaled_error
+from certsvm.kernels.losses import BOTH_LOSSES, box_end
 from certsvm.problem.base import BaseProblem, PartedProblem
 from certsvm.problem.problems import StreamedProblem
 from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.resources import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
-from certsvm.solvers.dual_coordinates import Indices, in_box, sweep, visit
+from certsvm.solvers.dual_coordinates import Indices, in_box, sweep, visit, w_of_alpha
 from certsvm.solvers.smoothed_newton import alpha_of_part
 
 _SOURCE = "dual coordinates"
@@ -115,12 +114,12 @@ class BlockDCD(Solver):
     'block-dcd'
     """
 
-    name: ClassVar[str] = "block-dcd"
-    warm_starts_from_alpha: ClassVar[bool] = True
-    n_vectors: ClassVar[int] = 6
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
-    frees_intercept: ClassVar[bool] = True
-    problem_type: ClassVar[type[Any]] = PartedProblem
+    name = "block-dcd"
+    warm_starts_from_alpha = True
+    n_vectors = 6
+    losses = BOTH_LOSSES
+    frees_intercept = True
+    problem_type = PartedProblem
     ranges: ClassVar = {"sweeps": "> 0", "visits": ">= 0", "cache": ">= 0"}
 
     sweeps: int = 3
@@ -130,10 +129,6 @@ class BlockDCD(Solver):
     def saves_alpha(self, problem: BaseProblem) -> bool:
         """Always."""
         return True
-
-    def start(self, problem: PartedProblem, options: Options) -> BlockDCDRun:
-        """Begin a run; keeping alpha costs two more numbers for each row."""
-        return BlockDCDRun(self, problem, options)
 
 
 class Cached(NamedTuple):
@@ -156,7 +151,7 @@ class Intercept:
 
     def set_height(self, w: Vector, t: float, rows: Rows, n_free: int) -> None:
         """Choose H, given some rows, and the column of ``w`` for it."""
-        square = float(squares_of(rows).mean()) or 1.0
+        square = float(rows.squares_with(0.0).mean()) or 1.0
         self._h = h = math.sqrt(_INERTIA * square / max(_INERTIA, n_free))
         self.height = h if self._free else h * (self._rho / math.hypot(h, self._rho))
         self._place(w, self.height * t)
@@ -173,15 +168,17 @@ class Intercept:
         w[-1] = self._at_zero + of_t
 
 
-class BlockDCDRun(Run):
-    """Dual coordinate descent on the blocks of one problem."""
+class BlockDCDRun(Run, of=BlockDCD):
+    """Dual coordinate descent on the blocks of one problem.
+
+    Alpha takes a number for each row; keeping it takes two more.
+    """
 
     solver_name = BlockDCD.name
     computes_primal = True
 
     def __init__(self, solver: BlockDCD, problem: PartedProblem, options: Options) -> None:
-        self._solver, self._problem, self._options = solver, problem, options
-        self._rng, self._passes = options.rng, 0
+        super().__init__(solver, problem, options)
         room = cache_room(problem)
         free, rho = problem.free_intercept, problem.intercept_scaling
         # Two numbers per row or three, and three more while alpha is kept and scaled.
@@ -205,30 +202,22 @@ class BlockDCDRun(Run):
         self.best = BestValues()
         # The cached rows of each block, by the block's first row.
         self._cache: dict[int, Cached] = {}
-        self._primal: tuple[Vector, Bound] | None = None
-        self._point: DualPoint | None = None
 
     def _begin_at(self, start: Start) -> None:
         """Take alpha and w from a warm start, in a pass."""
-        problem, team, sums = self._problem, self._options.team, None
+        problem, team = self._problem, self._options.team
         response = Response(start.w, problem.C * (start.smoothing or _SLOPE))
-        for part in problem.parts():
-            alpha = None if start.alpha is None else start.alpha[part.span]
-            if alpha is None:
-                alpha = alpha_of_part(part, team, response, problem.loss, problem.C)
-            alpha = in_box(part, alpha, problem.loss, problem.C)
-            self._alpha[part.span] = alpha
-            self._note(part)
-            of_part = RowSums.of(part, alpha, problem.loss, problem.C, team)
-            sums = of_part if sums is None else sums + of_part
-        assert sums is not None
-        point = sums.point("start")
-        self._w, self._rounding = point.w, point.w_rounding
 
-    def _compute_w(self) -> None:
-        """Compute w from alpha in a pass, which resets its rounding."""
-        sums = dual_sums(self._problem, self._alpha, self._options.team, balanced=False)
-        point = sums.point("start")
+        def begin(part: Part) -> RowSums:
+            if start.alpha is None:
+                alpha = alpha_of_part(part, team, response, problem.loss, problem.C)
+            else:
+                alpha = start.alpha[part.span]
+            self._alpha[part.span] = in_box(part, alpha, problem.loss, problem.C)
+            self._note(part)
+            return RowSums.of(part, self._alpha[part.span], problem.loss, problem.C, team)
+
+        point = functools.reduce(operator.add, map(begin, problem.parts())).point("start")
         self._w, self._rounding = point.w, point.w_rounding
 
     def _note(self, part: Part) -> None:
@@ -245,47 +234,66 @@ class BlockDCDRun(Run):
 
     def epoch(self) -> Epoch:
         """Read all blocks, and make sweeps over the rows of each and over the cache."""
-        self._point = self._primal = None
+        self._dual_point = self._evaluated = None
+        problem, w, updates = self._problem, self._next, 0
         if self._rounding * length(self._w) > _ROUNDING * self.best.gap:
-            self._compute_w()
-        problem, w, intercept, updates = self._problem, self._next, self._intercept, 0
-        errors = [scaled_error(product_error(w), length(w), factor) for factor in _MULTIPLES]
-        losses: list[LossSums] = []
-        sides: ClassSums | None = None
+            self._w, self._rounding = w_of_alpha(problem, self._alpha, self._options.team)
         self._before[:] = self._alpha[: self._before.size]
+        sums = None
         for part in problem.parts():
             self._note(part)
             if part.first == 0:
-                if intercept is not None:
-                    n_free = sum(c.rows.size for c in self._cache.values())
-                    intercept.set_height(self._w, self._t(), part.rows, n_free or part.rows.n_rows)
+                if self._intercept is not None:
+                    n_free = sum(c.rows.size for c in self._cache.values()) or part.rows.n_rows
+                    self._intercept.set_height(self._w, self._t(), part.rows, n_free)
                 mean = self._w.copy()
-            of_part = self._losses(part, w, errors)
-            losses = [a + b for a, b in zip(losses, of_part, strict=True)] if losses else of_part
-            if problem.free_intercept:
-                before = self._before[part.span]
-                of_sides = ClassSums.of(part, before, problem.loss, problem.C, self._options.team)
-                sides = of_sides if sides is None else sides + of_sides
+            of_part = self._sums(part, w)
+            sums = of_part if sums is None else sums + of_part
             self._longest = length(self._w)
             updates += self._sweep_block(part) + self._visit_cache(part.active.size)
             mean += 0.5 * (self._w - mean)
-        if intercept is not None:
-            mean[-1] *= intercept.height / problem.intercept_scaling
+        assert sums is not None
+        if self._intercept is not None:
+            mean[-1] *= self._intercept.height / problem.intercept_scaling
         self._next = mean
-        self._primal = self._least(w, losses, errors) if w.any() else None
+        # The multiple of w with the least J.
+        free = problem.free_intercept
+        points = [
+            (
+                factor * w,
+                losses.primal(problem.C, factor * w, error_at(w, factor), free_intercept=free),
+            )
+            for factor, losses in zip(_MULTIPLES, sums, strict=False)
+        ]
+        # The multiple of w with the least J.
+        self._evaluated = min(points, key=lambda point: point[1].high) if w.any() else None
         if isinstance(problem, StreamedProblem):
             # It would take a pass to gather them.
             problem.weights = self._weights
         self._passes += 1
-        self._point = self._point_of_alpha() if sides is None else self._balanced(sides)
-        primal = math.inf if self._primal is None else self._primal[1].value
-        self.best.offer(primal, dual_bound(self._point)[0].value)
+        point = self._balanced(sums[-1]) if free else self._point_of_alpha()
+        self._dual_point = lambda: point
+        primal = math.inf if self._evaluated is None else self._evaluated[1].value
+        self.best.offer(primal, dual_bound(point)[0].value)
         return Epoch(epochs=self._passes, updates=updates)
+
+    def _sums(self, part: Part, w: Vector) -> Any:
+        """The losses of a block's rows at the multiples of w, and the sums to balance alpha."""
+        problem, team, products = self._problem, self._options.team, np.empty(part.rows.n_rows)
+        multiply(part, w, products, team)
+        sums: list[Any] = [
+            losses_of(part, team, problem.loss, factor * products, error_at(w, factor))
+            for factor in _MULTIPLES
+        ]
+        if problem.free_intercept:
+            before = self._before[part.span]
+            sums.append(ClassSums.of(part, before, problem.loss, problem.C, team))
+        return np.array(sums, dtype=object)
 
     def _point_of_alpha(self) -> DualPoint:
         """The dual point of alpha."""
         w, rounding, rho = self._w, self._rounding, self._problem.intercept_scaling
-        if self._intercept is not None:
+        if rho:
             w = np.append(w[:-1], rho * self._t())
             rounding += 1.01 * rho * total(self._alpha).rounding
         return point_of(
@@ -300,31 +308,10 @@ class BlockDCDRun(Run):
 
         return sides.point(_SOURCE, balanced if self._options.keep_alpha else None)
 
-    def _losses(self, part: Part, w: Vector, errors: list[float]) -> list[LossSums]:
-        """The losses of a block's rows at the multiples of w."""
-        team, loss = self._options.team, self._problem.loss
-        products = np.empty(part.rows.n_rows)
-        multiply(part, w, products, team)
-        return [
-            losses_of(part, team, loss, factor * products, error)
-            for factor, error in zip(_MULTIPLES, errors, strict=True)
-        ]
-
-    def _least(
-        self, w: Vector, losses: list[LossSums], errors: list[float]
-    ) -> tuple[Vector, Bound]:
-        """The multiple of w with the least J, and J there."""
-        C, points = self._problem.C, []
-        for factor, sums, error in zip(_MULTIPLES, losses, errors, strict=True):
-            longer = factor * w
-            J = sums.primal(C, longer, error, free_intercept=self._problem.free_intercept)
-            points.append((longer, J))
-        return min(points, key=lambda point: point[1].high)
-
     def _sweep_block(self, part: Part) -> int:
         """Make sweeps over a block, and cache its free rows; return the number of updates."""
         problem, alpha, active, updates = self._problem, self._alpha[part.span], part.active, 0
-        squares = squares_of(part.rows)
+        squares = part.rows.squares_with(0.0)
         for _ in range(self._solver.sweeps):
             active, changed = self._sweep(part, squares, self._rng.permutation(active), alpha)
             updates += changed
@@ -367,7 +354,7 @@ class BlockDCDRun(Run):
         if intercept is not None:
             arrays = arrays._replace(intercept_scaling=intercept.height)
             squares = squares + intercept.height**2
-        active, sums, rounding = visit(
+        active, (updates, *_, paths), rounding = visit(
             part, order, self._longest,
             lambda piece: sweep(
                 problem.loss, arrays, part.signed_weights, squares, problem.C, _OMEGA, 1.0, -_FAR,
@@ -375,37 +362,23 @@ class BlockDCDRun(Run):
             ),
         )  # fmt: skip
         self._rounding += rounding
-        self._longest += sum(result[-1] for result in sums)
+        self._longest += sum(paths)
         if intercept is not None:
             self._longest += intercept.move(w)
-        return active, sum(result[1] for result in sums)
+        return active, sum(updates)
 
     def candidates(self) -> Iterator[Vector]:
         """The mean whose J comes with the next pass."""
         yield self._next
-
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """A multiple of the w with which the last pass began, and J there."""
-        return self._primal
-
-    def dual(self) -> DualPoint | None:
-        """The point alpha, after a complete pass."""
-        return self._point
 
     def drop_cache(self) -> None:
         """Free the memory of the cache; it fills again in the next pass."""
         self._cache.clear()
 
 
-def squares_of(rows: Rows) -> Vector:
-    """The squared lengths of rows without the intercept."""
-    squares = np.empty(rows.n_rows)
-    if isinstance(rows.arrays, CsrRows):
-        starts = rows.arrays.indptr
-    else:
-        starts = np.arange(rows.n_rows + 1) * rows.n_columns
-    squared_norms(rows.arrays.values.reshape(-1), starts, 0.0, squares)
-    return squares
+def error_at(w: Vector, factor: float) -> float:
+    """The error of products with a multiple of w, which are multiples of those with w."""
+    return scaled_error(product_error(w), length(w), factor)
 
 
 def cache_room(problem: PartedProblem) -> int:

@@ -33,9 +33,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from certsvm.kernels.losses import LOSS_TYPES
+from certsvm.kernels.losses import BOTH_LOSSES
 from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.dual_coordinates import DualCoordinateRun
@@ -63,26 +63,21 @@ class DCD(Solver):
     'dcd'
     """
 
-    name: ClassVar[str] = "dcd"
-    warm_starts_from_alpha: ClassVar[bool] = True
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
-    frees_intercept: ClassVar[bool] = True
+    name = "dcd"
+    warm_starts_from_alpha = True
+    losses = BOTH_LOSSES
+    frees_intercept = True
     ranges: ClassVar = {"eps": "> 0"}
 
     shrinking: bool = True
     eps: float | None = None
 
-    def start(self, problem: Problem, options: Options) -> DCDRun:
-        """Begin a run."""
-        return DCDRun(self, problem, options)
 
-
-class DCDRun(DualCoordinateRun):
+class DCDRun(DualCoordinateRun, of=DCD):
     """Dual coordinate descent on one problem."""
 
     def __init__(self, solver: DCD, problem: Problem, options: Options) -> None:
-        super().__init__(problem, options)
-        self._solver = solver
+        super().__init__(solver, problem, options)
         self._spread = _SPREAD if solver.eps is None else solver.eps
         self._activate_all()
 
@@ -93,19 +88,12 @@ class DCDRun(DualCoordinateRun):
 
     def epoch(self) -> Epoch:
         """Visit every active row once."""
-        self._passes += 1
-        self._complete = False
         self._rng.shuffle(self._order)
-        swept = self._visit(self._order, 1.0, *self._thresholds)
-        self._order = swept.active
-        finished = self._shrink(swept.largest, swept.smallest)
-        self._complete = True
-        return Epoch(
-            epochs=self._passes,
-            updates=swept.updates,
-            primal_estimate=self._dual_value + swept.gap,
-            finished=finished,
+        self._order, updates, gap, largest, smallest = self._visit(
+            self._order, 1.0, *self._thresholds
         )
+        finished = self._shrink(largest, smallest)
+        return self._end_pass(updates, gap, finished=finished)
 
     def _shrink(self, largest: float, smallest: float) -> bool:
         """Set the thresholds of the next pass; return whether ``eps`` is reached."""

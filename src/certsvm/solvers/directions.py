@@ -176,9 +176,13 @@ def _solve_for_rows(
     K, n = row_products(problem.rows, team), free.size
     # The share of the intercept in the products of rows.
     offset = problem.intercept_scaling**2 if problem.free_intercept else 0.0
-    A, ridge = np.empty((n, n)), 1.0
+    ridge = 1.0
     for trial in range(_MOST_RIDGES + 1):
-        objective.scaled_submatrix(K, free, scales, offset, ridge, A)
+        A = K[np.ix_(free, free)]
+        A -= offset
+        A *= scales
+        A *= scales[:, None]
+        A.flat[:: n + 1] += ridge
         z = solve(A, b, team)
         if z is not None:
             return z

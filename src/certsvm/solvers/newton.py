@@ -35,7 +35,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, dual_bound
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound, length
-from certsvm.kernels.losses import LOSS_TYPES, response_slope, smoothing_centre
+from certsvm.kernels.losses import BOTH_LOSSES, response_slope, smoothing_centre
 from certsvm.kernels.rows import Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.problems import Problem
@@ -75,7 +75,7 @@ class Newton(Solver):
     name: ClassVar[str] = "newton"
     warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = SummableProblem
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    losses: ClassVar = BOTH_LOSSES
     frees_intercept: ClassVar[bool] = True
     ranges: ClassVar = {"max_size": "> 0"}
 
@@ -135,12 +135,12 @@ class NewtonRun(Run):
     @property
     def sigma(self) -> float:
         """The slope of alpha as a function of the margin."""
-        return self._schedule.sigma * self._problem.C
+        return float(self._schedule.sigma * self._problem.C)
 
     @property
     def _filled(self) -> float:
         """sum_k alpha_k / (C sum_k s_k)."""
-        return self._point.alpha_sum / (self._problem.C * self._problem.weight_sum)
+        return float(self._point.alpha_sum / (self._problem.C * self._problem.weight_sum))
 
     def _evaluate(self) -> None:
         """Compute alpha(w), its dual point and J(w) from w and its products."""
@@ -220,7 +220,7 @@ class NewtonRun(Run):
         if problem.m < self._along.values.size:
             self._along.values[problem.signed_weights == 0.0] = 0.0
         step = self._step_along()
-        self._products.mix(1.0, step, self._along, self._team)
+        self._products.mix(1.0, step, self._along)
         self._schedule.note_step(step)
         self._evaluate()
         self._complete = True

@@ -21,7 +21,6 @@ Reference: Panagiotakopoulos and Tsampouka (2013), Section 3 (SGD-m).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from certsvm.solvers.sgd_s import SGDs
 
@@ -41,7 +40,7 @@ class SGDm(SGDs):
     [5, 5, 5, 5, 1, 1, 1, 1, 1, 5, 5]
     """
 
-    name: ClassVar[str] = "sgd-m"
+    name = "sgd-m"
 
     def ell(self, passes: int) -> int:
         """The number of presentations of each row in a pass; passes count from 1."""

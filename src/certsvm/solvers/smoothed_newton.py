@@ -38,9 +38,9 @@ from numpy.typing import NDArray
 from certsvm.certificates import dual
 from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import ClassSums, DualPoint, Response, RowSums
-from certsvm.certificates.primal import LossSums, losses_of, multiply, multiply_two
+from certsvm.certificates.primal import LossSums, losses_of, multiply
 from certsvm.certificates.rounding import Bound, product_error
-from certsvm.kernels.losses import LOSS_TYPES, Loss, response_slope, smoothing_centre
+from certsvm.kernels.losses import BOTH_LOSSES, Loss, response_slope, smoothing_centre
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.problems import Problem
@@ -78,7 +78,7 @@ class SmoothedNewton(Solver):
 
     name: ClassVar[str] = "smoothed-newton"
     problem_type: ClassVar[type[Any]] = SummableProblem
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    losses: ClassVar = BOTH_LOSSES
     frees_intercept: ClassVar[bool] = True
     ranges: ClassVar = {"max_size": "> 0"}
 
@@ -135,7 +135,7 @@ class SmoothedNewtonRun(Run):
     @property
     def sigma(self) -> float:
         """The slope of alpha as a function of the margin."""
-        return self._schedule.sigma * self._problem.C
+        return float(self._schedule.sigma * self._problem.C)
 
     def _begin_on_first_rows(self) -> None:
         problem = self._problem
@@ -279,15 +279,13 @@ def read_part(
 ) -> ReadingSums:  # fmt: skip
     """The sums of a part."""
     products, products_along = np.empty((2, part.rows.n_rows))
-    if along is None:
-        multiply(part, w, products, team)
-    else:
-        multiply_two(part, w, along, products, products_along, team)
+    multiply(part, w, products, team)
     unclipped, alpha, free = alpha_and_free(part, products, sigma, loss, C)
     above = np.zeros(products.size)
     above[free] = alpha[free] - smoothing_centre(loss, C, part.weights[free])
     falls = np.zeros(STEPS.size)
     if along is not None:
+        multiply(part, along, products_along, team)
         weights, steps = part.weights, STEPS - 1.0
         clipped_sums(loss, unclipped, weights, sigma, C, products_along, steps, falls)
     return ReadingSums(

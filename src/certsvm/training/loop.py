@@ -347,7 +347,7 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
     if solves(type(solver)) and isinstance(problem, solver.problem_type):
         return
     needs = f"{solver.problem_type.where}, not {problem.where}"
-    if not isinstance(problem.loss, solver.losses):
+    if problem.loss not in solver.losses:
         needs = f"the hinge loss, not loss={problem.loss.name!r}"
     elif not solves(type(solver)):
         needs = "penalize_intercept=True"

@@ -77,25 +77,20 @@ class MPU(Solver):
     'mpu'
     """
 
-    name: ClassVar[str] = "mpu"
-    warm_starts_from_alpha: ClassVar[bool] = True
+    name = "mpu"
+    warm_starts_from_alpha = True
     ranges: ClassVar = {"delta": "> 0", "delta_stop": "> 0", "precision": '"double" or "single"'}
 
     delta: float | None = None
     delta_stop: float | None = None
     precision: Literal["double", "single"] = "double"
 
-    def start(self, problem: Problem, options: Options) -> MPURun:
-        """Begin a run; keeping alpha costs nothing, since the counts are kept."""
-        return MPURun(self, problem, options)
 
-
-class MPURun(Run):
+class MPURun(Run, of=MPU):
     """The margin perceptron with unlearning on one problem."""
 
     def __init__(self, solver: MPU, problem: Problem, options: Options) -> None:
-        self._solver, self._problem, self._rng = solver, problem, options.rng
-        self._keep_alpha, self._passes = options.keep_alpha, 0
+        super().__init__(solver, problem, options)
         self._near = options.target if solver.delta_stop is None else solver.delta_stop
         curvature = float((problem.weights * problem.rows.squared_norms).max())
         # The smallest delta for which the counts fit into an integer.
@@ -115,28 +110,24 @@ class MPURun(Run):
         start = dual_point(problem, problem.weights * self._counts, "start")
         self._a = start.w.astype(float_type(solver, solver.precision, problem))
         self._rounding = start.w_rounding
-        self._complete = True
+        self._dual_point = self._point
         self._activate_all()
 
     def _activate_all(self) -> None:
         self._order = self._problem.active.copy()
-        self._active_passes = 0
-        self._loss_left = 0.0
+        self._active_passes, self._loss_left = 0, 0.0
 
     @property
     def _w(self) -> Vector:
-        return self._a.astype(np.float64) / self._b
-
-    def _alpha(self) -> Vector:
-        alpha: Vector = self._problem.weights * self._counts / self._b
-        return np.minimum(alpha, self._problem.C * self._problem.weights)
+        w: Vector = self._a.astype(np.float64) / self._b
+        return w
 
     def epoch(self) -> Epoch:
         """Present every active row once, in a new random order."""
         problem = self._problem
         every_row = self._order.size == problem.m
         self._passes += 1
-        self._complete = False
+        self._dual_point = None
         self._rng.shuffle(self._order)
         self._order, sums, rounding = visit(
             problem, self._order, length(self._a),
@@ -146,7 +137,7 @@ class MPURun(Run):
             ),
         )  # fmt: skip
         self._rounding += rounding
-        _, updates, loss, loss_left, _ = (sum(column) for column in zip(*sums, strict=True))
+        updates, loss, loss_left, _ = map(sum, sums)
         self._loss_left += loss_left
         w = self._w
         squared_norm = inner(w, w)
@@ -157,7 +148,7 @@ class MPURun(Run):
         self._active_passes += not every_row
         if updates == 0 or near or self._active_passes == _ACTIVE_PASSES:
             self._activate_all()
-        self._complete = True
+        self._dual_point = self._point
         ended = updates == 0 or (near and self._solver.delta_stop is not None)
         return Epoch(
             epochs=self._passes,
@@ -171,18 +162,21 @@ class MPURun(Run):
         """The weight vector a / b."""
         yield self._w
 
-    def dual(self) -> DualPoint | None:
+    def _point(self) -> DualPoint:
         """The point alpha_k = s_k I_k / b; if a is in single precision, w_alpha is recomputed."""
-        if not self._complete:
-            return None
         problem = self._problem
-        if self._single:
-            return dual_point(problem, self._alpha(), "counts")
         counted = problem.weights * self._counts
+
+        def alpha() -> Vector:
+            clipped: Vector = np.minimum(counted / self._b, problem.C * problem.weights)
+            return clipped
+
+        if self._single:
+            return dual_point(problem, alpha(), "counts")
         return counts_point(
             problem.C / self._N, total(counted), self._a, self._rounding,
             inner(counted, problem.rows.norms), "counts",
-            self._alpha if self._keep_alpha else None,
+            alpha if self._options.keep_alpha else None,
         )  # fmt: skip
 
 
@@ -205,9 +199,7 @@ def learn_and_unlearn(
         k = order[i]
         signed_weight = signed_weights[k]
         weight = abs(signed_weight)
-        margin = dot(rows, k, a)
-        if signed_weight < 0.0:
-            margin = -margin
+        margin = math.copysign(1.0, signed_weight) * dot(rows, k, a)
         row_loss = weight * max(0.0, 1.0 - margin / b)
         q = weight * squared_norms[k]
         change, beyond = np.int64(0), 0.0
