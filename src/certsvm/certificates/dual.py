@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from certsvm.certificates import rounding
 from certsvm.certificates.rounding import SLACK, UNIT_ROUNDOFF, Bound, length, sum_of_parts, units
-from certsvm.kernels.losses import Loss, dual_penalty
-from certsvm.kernels.objective import weighted_sum
+from certsvm.kernels.losses import Loss
+from certsvm.kernels.objective import dual_penalties, weighted_sum
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.problems import Problem
@@ -112,8 +112,9 @@ def alpha_sums(loss: Loss, alpha: Vector, weights: Vector, C: float) -> AlphaSum
     """
     if not loss.is_smooth:
         return AlphaSums(total(alpha))
-    with np.errstate(over="ignore"):
-        value = float(dual_penalty(loss, alpha, C, weights).sum())
+    penalties = np.empty(alpha.size)
+    dual_penalties(loss, alpha, weights, C, penalties)
+    value = float(penalties.sum())
     return AlphaSums(total(alpha), Bound(value, units(_SUM_IN_PAIRS + 4, value)))
 
 

@@ -61,8 +61,8 @@ def kernel_folders() -> set[str | None]:
 
 def operation(function: F) -> F:
     """A function that kernels may call, too."""
-    callable_from_kernels: F = register_jitable(**_OPTIONS)(function)
-    return callable_from_kernels
+    inlined: F = register_jitable(**_OPTIONS, **_INLINE)(function)
+    return inlined
 
 
 def row_operation(sparse: F, dense: Callable[..., Any]) -> F:

@@ -72,11 +72,11 @@ class Loss(NamedTuple):
         return weight + math.inf if self.is_smooth else C * weight
 
     @operation
-    def dual_penalty(self, alpha: T, C: float, weight: T) -> T:
-        """A - D(a), the quadratic part of the term of a row in L."""
+    def dual_penalty(self, alpha: float, C: float, weight: float) -> float:
+        """The quadratic part a - D(a) of the term of a row in L."""
         # Rows without weight have no alpha. A square could underflow.
-        positive = weight + (weight == 0.0)
-        return alpha * (alpha / (4.0 * C * positive)) if self.is_smooth else 0.0 * alpha
+        has_penalty = self.is_smooth and alpha > 0.0
+        return alpha * (alpha / (4.0 * C * weight)) if has_penalty else 0.0
 
     @operation
     def dual_gradient(self, margin: T, alpha: T, C: float, weight: T) -> T:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel, reordering_kernel
-from certsvm.kernels.losses import Loss, loss_value, steepness
+from certsvm.kernels.losses import Loss, dual_penalty, loss_value, steepness
 from certsvm.kernels.rows import CsrRows, RowArrays, Vector, add, dot
 
 
@@ -46,6 +46,13 @@ def loss_sums(
                 total += weights[k] * loss_value(loss, products[k])
         sums[c] = total
         masses[c] = mass
+
+
+@kernel
+def dual_penalties(loss: Loss, alpha: Vector, weights: Vector, C: float, out: Vector) -> None:
+    """Write the ``dual_penalty`` of each row."""
+    for k in range(alpha.size):
+        out[k] = dual_penalty(loss, alpha[k], C, weights[k])
 
 
 @kernel

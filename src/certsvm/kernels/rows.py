@@ -19,12 +19,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from certsvm.kernels.jit import kernel, row_operation
+from certsvm.kernels.jit import kernel, operation, row_operation
 
 Vector: TypeAlias = NDArray[np.float64]
 
-AHEAD = 4
-"""How many visits ahead a row is prefetched."""
+# How many visits ahead a row is prefetched.
+_AHEAD = 4
 
 # The processor prefetches the rest of a longer row by itself.
 _MOST_VALUES = 256
@@ -152,6 +152,18 @@ def _prefetch_dense(rows: Any, k: int) -> None:
 
 prefetch_row = row_operation(_prefetch_sparse, _prefetch_dense)
 """``prefetch_row(rows, k)``: prefetch row k in a kernel; this affects nothing but speed."""
+
+
+@operation
+def visit_row(
+    rows: RowArrays, signed_weights: Vector, order: NDArray[np.int64], i: int, v: NDArray[Any]
+) -> tuple[int, float, float, float]:
+    """The i-th row k of ``order``, its weight, its label, and its product y_k.v."""
+    if i + _AHEAD < order.size:
+        prefetch_row(rows, order[i + _AHEAD])
+    k = order[i]
+    label = 1.0 if signed_weights[k] > 0.0 else -1.0
+    return k, abs(signed_weights[k]), label, label * dot(rows, k, v)
 
 
 @kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import is_dataclass, replace
-from difflib import get_close_matches
 
 from certsvm.scalars import plain_numbers
 from certsvm.solvers.auto import Auto
@@ -47,10 +46,8 @@ def make_solver(solver: str | Solver) -> Solver:
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
     known = sorted((Auto.name, *SOLVERS))
-    guesses = get_close_matches(str(solver).lower(), known, 1)
-    guess = f". Did you mean {guesses[0]!r}?" if guesses else ""
     names = ", ".join(map(repr, known))
-    raise ValueError(f"unknown solver {solver!r}: use {names}, or an object such as DCD(){guess}")
+    raise ValueError(f"unknown solver {solver!r}: use {names}, or an object such as DCD()")
 
 
 __all__ = [

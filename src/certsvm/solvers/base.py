@@ -269,11 +269,8 @@ class Solver(ABC):
     def label(self) -> str:
         """The name, with the parameters that differ from their defaults."""
         assert is_dataclass(self)
-        changed = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        ]
+        values = ((f, getattr(self, f.name)) for f in fields(self))
+        changed = [f"{f.name}={value!r}" for f, value in values if value != f.default]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
     @classmethod

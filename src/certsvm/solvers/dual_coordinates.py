@@ -44,7 +44,7 @@ from certsvm.certificates.rounding import length, updates_rounding
 from certsvm.kernels import losses
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.losses import Loss, box_end, response, smoothing_centre
-from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
+from certsvm.kernels.rows import RowArrays, Vector, add, visit_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import BaseProblem, PartedProblem
 from certsvm.problem.problems import Problem
@@ -181,13 +181,7 @@ def sweep(
     gap, path = 0.0, 0.0
     largest, smallest = -math.inf, math.inf
     for i in range(order.size):
-        if i + AHEAD < order.size:
-            prefetch_row(rows, order[i + AHEAD])
-        k = order[i]
-        signed_weight = signed_weights[k]
-        weight = abs(signed_weight)
-        label = 1.0 if signed_weight > 0.0 else -1.0
-        margin = label * dot(rows, k, w)
+        k, weight, label, margin = visit_row(rows, signed_weights, order, i, w)
         old = alpha[k]
         G = losses.dual_gradient(loss, margin, old, C, weight)
         projected = G

@@ -39,6 +39,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from certsvm.certificates.certificate import relative_gap
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels import losses
@@ -154,9 +155,7 @@ class WorkingSetRun(DualCoordinateRun, of=WorkingSet):
     @property
     def gap(self) -> float:
         """The relative gap at the last evaluation, against the current dual value."""
-        if not self._dual_value > 0.0:
-            return math.inf
-        return max(self._best_bound.value / self._dual_value - 1.0, 0.0)
+        return max(relative_gap(self._best_bound.value, self._dual_value), 0.0)
 
     def outlook(self) -> float:
         """The number of visits still needed if the estimate keeps falling at its recent rate.

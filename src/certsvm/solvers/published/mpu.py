@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from certsvm.certificates.dual import DualPoint, counts_point, dual_point, total
 from certsvm.certificates.rounding import length
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
+from certsvm.kernels.rows import RowArrays, Vector, add, visit_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
@@ -194,12 +194,7 @@ def learn_and_unlearn(
     kept, updates = 0, 0
     loss, loss_left, path = 0.0, 0.0, 0.0
     for i in range(order.size):
-        if i + AHEAD < order.size:
-            prefetch_row(rows, order[i + AHEAD])
-        k = order[i]
-        signed_weight = signed_weights[k]
-        weight = abs(signed_weight)
-        margin = math.copysign(1.0, signed_weight) * dot(rows, k, a)
+        k, weight, label, margin = visit_row(rows, signed_weights, order, i, a)
         row_loss = weight * max(0.0, 1.0 - margin / b)
         q = weight * squared_norms[k]
         change, beyond = np.int64(0), 0.0
@@ -220,7 +215,7 @@ def learn_and_unlearn(
         loss += row_loss
         if change != 0:
             counts[k] += change
-            add(rows, k, change * signed_weight, a)
+            add(rows, k, change * label * weight, a)
             updates += 1
             path += abs(change) * weight * math.sqrt(squared_norms[k])
     return kept, updates, loss, loss_left, path

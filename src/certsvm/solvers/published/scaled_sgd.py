@@ -55,7 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.rows import RowArrays, Vector, add, visit_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
@@ -296,14 +296,11 @@ def scaled_steps(
     errors, loss = 0, 0.0
     squared_norm = inner(v, v)
     for i in range(order.size):
-        k = order[i]
-        weight = abs(signed_weights[k])
-        label = 1.0 if signed_weights[k] > 0.0 else -1.0
+        k, weight, label, margin = visit_row(rows, signed_weights, order, i, v)
+        product, margin = label * margin, scale * margin
         growth = 1.0 + decay * t
         # A power costs as much as a short row.
         eta = eta_0 / (growth if power == 1.0 else growth**power)
-        product = dot(rows, k, v)
-        margin = label * scale * product
         scale *= 1.0 - eta * lambda_
         if 1.0 - eta * lambda_ < 1e-15:
             # The first step of Pegasos multiplies w by 1 - 1/1.

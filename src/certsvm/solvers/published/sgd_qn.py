@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
+from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot, visit_row
 from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.published.scaled_sgd import ScaledSGD
@@ -148,10 +148,7 @@ def quasi_newton_steps(
     errors = 0
     loss = 0.0
     for i in range(order.size):
-        k = order[i]
-        weight = abs(signed_weights[k])
-        label = 1.0 if signed_weights[k] > 0.0 else -1.0
-        margin = label * dot(rows, k, w)
+        k, weight, label, margin = visit_row(rows, signed_weights, order, i, w)
         counters[1] += 1
         if counters[2] == 1:
             counters[2] = 0
