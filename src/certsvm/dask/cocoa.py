@@ -47,17 +47,16 @@ from operator import add, attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from certsvm.certificates import primal
 from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound, sum_of_part
-from certsvm.certificates.rounding import Bound, length, product_error, scaled_error
+from certsvm.certificates.primal import best_multiple, losses_at_multiples
+from certsvm.certificates.rounding import Bound
 from certsvm.dask.cluster import add_up
 from certsvm.dask.problem import AlphaOnWorkers, ClusterProblem, joined
 from certsvm.kernels.losses import BOTH_LOSSES, Loss, box_end
 from certsvm.problem.rows import Part, Vector
-from certsvm.resources import ALONE, Team
+from certsvm.resources import ALONE
 from certsvm.solvers.auto import Auto, StreamRun
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.dual_coordinates import Indices, in_box, sweep
@@ -72,8 +71,6 @@ _OMEGA, _SOLVED = 1.2, 0.01
 # There may be up to ten times as many sweeps as ``visits`` up to so many stored values, a moment's
 # work, and fewer beyond so many for each second of the deadline, which take a small part of it.
 _FEW_VALUES, _VALUES_PER_SECOND = 2e7, 2e7
-# J is computed at these multiples of w.
-_MULTIPLES = (1.0, *(1.0 + 4.0**-i for i in range(1, 7)))
 # The least share of a sweep in the mean over the latest.
 _LATEST = 0.1
 # The workers can hold so many bytes of gathered rows, or more if their own rows are more.
@@ -231,11 +228,7 @@ class CocoaRun(Run):
         self._alphas, self._sent = futures[: len(alphas)], futures[len(alphas)]
         sums, *of_parts = cluster.gathered(futures[len(alphas) + 1 :])
         self._w, self._point = sums.w, self._point_of(sums, self._alphas)
-        points = []
-        for factor, losses_there in zip(_MULTIPLES, add_up(of_parts), strict=True):
-            J = losses_there.primal(problem.C, factor * self._w, error_at(self._w, factor))
-            points.append((factor * self._w, J))
-        self._primal = min(points, key=lambda point: point[1].high)
+        self._primal = best_multiple(problem, self._w, add_up(of_parts))
         self.best.offer(self._primal[1].value, dual_bound(self._point)[0].value)
 
     def _point_of(self, sums: RowSums, alphas: Sequence[Any]) -> DualPoint:
@@ -333,19 +326,3 @@ def solve(
         [[next(new) for _ in group] for group in gathered],
         of_rest + RowSums.of(part, mean, loss, C),
     )
-
-
-def losses_at_multiples(part: Part, team: Team, loss: Loss, w: Vector) -> NDArray[np.object_]:
-    """The ``LossSums`` of a part's rows at each of the multiples of w."""
-    products = np.empty(part.rows.n_rows)
-    primal.multiply(part, w, products, team)
-    at_multiples = [
-        primal.losses_of(part, team, loss, factor * products, error_at(w, factor))
-        for factor in _MULTIPLES
-    ]
-    return np.array(at_multiples, dtype=object)
-
-
-def error_at(w: Vector, factor: float) -> float:
-    """The error of products with a multiple of w, which are multiples of those with w."""
-    return scaled_error(product_error(w), length(w), factor)

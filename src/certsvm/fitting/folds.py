@@ -106,7 +106,7 @@ class Fold(MemorySource):
             w = w.copy()
             w[self._unoccupied] = 0.0
         out = np.empty(self.test.size)
-        products_of(self._all_rows.arrays, self.test, w, 0, out.size, out)
+        products_of(self._all_rows.arrays, self.test, w, out)
         return out
 
     def error(self, results: Sequence[Result]) -> float:

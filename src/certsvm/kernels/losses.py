@@ -143,9 +143,7 @@ def loss_named(name: str) -> Loss:
 
 
 # For kernels, in which a loss has no methods.
-loss_value, steepness, box_end = Loss.loss_value, Loss.steepness, Loss.box_end
-dual_penalty, dual_gradient = Loss.dual_penalty, Loss.dual_gradient
-coordinate_step, response, response_slope = (
-    Loss.coordinate_step, Loss.response, Loss.response_slope
-)  # fmt: skip
+loss_value, steepness, dual_penalty = Loss.loss_value, Loss.steepness, Loss.dual_penalty
+box_end, dual_gradient, coordinate_step = Loss.box_end, Loss.dual_gradient, Loss.coordinate_step
+response, response_slope = Loss.response, Loss.response_slope
 smoothing_centre = Loss.smoothing_centre

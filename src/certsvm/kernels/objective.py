@@ -37,8 +37,7 @@ def loss_sums(
     the rounding error of a product.
     """
     for c in range(first, last):
-        total = 0.0
-        mass = 0.0
+        total, mass = 0.0, 0.0
         for k in range(chunk_starts[c], chunk_starts[c + 1]):
             # Written so that a NaN product counts as a loss.
             if weights[k] > 0.0 and not products[k] >= 1.0 + margin_slack:
@@ -75,11 +74,9 @@ def weighted_sum(
 
 
 @kernel
-def products_of(
-    rows: RowArrays, which: NDArray[np.int64], v: Vector, first: int, last: int, out: Vector
-) -> None:
-    """v.x_k for the rows ``which[first:last]``, into ``out[first:last]``."""
-    for i in range(first, last):
+def products_of(rows: RowArrays, which: NDArray[np.int64], v: Vector, out: Vector) -> None:
+    """Write v.x_k for the rows k in ``which``."""
+    for i in range(which.size):
         out[i] = dot(rows, which[i], v)
 
 

@@ -28,6 +28,7 @@ from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
 from certsvm.resources import ALONE, Team
+from certsvm.scalars import set_plain_numbers
 
 # A start whose J comes within this factor of the largest float64 is of no use.
 _HEADROOM = 1e10
@@ -67,8 +68,8 @@ class Start:
         for name, values, size in (("w", w, problem.dimension), ("alpha", alpha, problem.n_rows)):
             shape = (size,) if values is None else tuple(values.shape)
             if shape != (size,) or not (values is None or bool((abs(values) < math.inf).all())):
-                got = f"got an array of shape {shape}"
-                raise ValueError(f"start.{name} must be {size} finite numbers, {got}")
+                must = f"start.{name} must be {size} finite numbers"
+                raise ValueError(f"{must}, got an array of shape {shape}")
         if not (isinstance(self.epochs, int | np.integer) and 0 <= self.epochs < 2**40):
             raise ValueError(f"start.epochs must be an integer >= 0, got {self.epochs!r}")
         if self.smoothing is not None and not 0.0 < self.smoothing < math.inf:
@@ -171,6 +172,9 @@ class Run(ABC):
     _dual_point: Callable[[], DualPoint] | None = None
     """Makes the dual point. None before a pass is complete, lest half a pass prove anything."""
 
+    _w: Vector
+    """The algorithm's answer."""
+
     _evaluated: tuple[Vector, Bound] | None = None
     """A weight vector and its J, if the last pass computed it."""
 
@@ -187,12 +191,12 @@ class Run(ABC):
     def epoch(self) -> Epoch:
         """Make one pass over the rows."""
 
-    @abstractmethod
     def candidates(self) -> Iterator[Vector]:
         """Weight vectors worth evaluating exactly, the algorithm's answer first.
 
         They are valid until the next pass; a caller that keeps one must copy it.
         """
+        yield self._w
 
     def dual(self) -> DualPoint | None:
         """A feasible dual point after the last complete pass, or None."""
@@ -240,7 +244,8 @@ class Solver(ABC):
     frees_intercept : bool
         Whether it solves problems whose intercept is free.
     ranges : mapping
-        What parameters must be, in the words of a table in this file, unless they are None.
+        What parameters must be, in the words of a table in this file, unless they are None: as
+        in ``class MySolver(Solver, rate="> 0")``.
     run : type of Run
         What ``start`` makes.
     f : float
@@ -259,7 +264,11 @@ class Solver(ABC):
     ranges: ClassVar[Mapping[str, str]] = {}
     f: float = 1.2
 
+    def __init_subclass__(cls, **ranges: str) -> None:
+        cls.ranges = ranges or cls.ranges
+
     def __post_init__(self) -> None:
+        set_plain_numbers(self)
         for name, words in self.ranges.items():
             value = getattr(self, name)
             fits = value is None or _RANGES[words](value)

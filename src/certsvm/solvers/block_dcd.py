@@ -38,15 +38,12 @@ Cannot Fit In Memory, KDD 2010; S. Matsushima, S. V. N. Vishwanathan and A. J. S
 Vector Machines via Dual Cached Loops, KDD 2012.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import operator
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -60,8 +57,8 @@ from certsvm.certificates.dual import (
     point_of,
     total,
 )  # fmt: skip
-from certsvm.certificates.primal import losses_of, multiply
-from certsvm.certificates.rounding import length, product_error, scaled_error
+from certsvm.certificates.primal import best_multiple, losses_at_multiples
+from certsvm.certificates.rounding import length
 from certsvm.kernels.losses import BOTH_LOSSES, box_end
 from certsvm.problem.base import BaseProblem, PartedProblem
 from certsvm.problem.problems import StreamedProblem
@@ -77,8 +74,6 @@ _OMEGA = 1.2
 # A row at an end of its box is skipped in further sweeps over its block if its margin is so far
 # from one.
 _FAR = 0.2
-# J is computed at these multiples of w.
-_MULTIPLES = (1.0, *(1.0 + 4.0**-i for i in range(1, 7)))
 # w is computed anew from alpha if its rounding exceeds this share of the gap.
 _ROUNDING = 0.05
 # The square of h, times the number of free rows, relative to the mean square of a row's length.
@@ -96,7 +91,7 @@ _SLOPE = 8.0
 
 
 @dataclass(frozen=True)
-class BlockDCD(Solver):
+class BlockDCD(Solver, sweeps="> 0", visits=">= 0", cache=">= 0"):
     """Dual coordinate descent on blocks, with a cache of free rows.
 
     Parameters
@@ -120,7 +115,6 @@ class BlockDCD(Solver):
     losses = BOTH_LOSSES
     frees_intercept = True
     problem_type = PartedProblem
-    ranges: ClassVar = {"sweeps": "> 0", "visits": ">= 0", "cache": ">= 0"}
 
     sweeps: int = 3
     visits: float = 12.0
@@ -129,14 +123,6 @@ class BlockDCD(Solver):
     def saves_alpha(self, problem: BaseProblem) -> bool:
         """Always."""
         return True
-
-
-class Cached(NamedTuple):
-    """Rows of one block that stay in memory, their positions among all rows, and |x_k|^2."""
-
-    part: Part
-    rows: Indices
-    squares: Vector
 
 
 class Intercept:
@@ -200,8 +186,8 @@ class BlockDCDRun(Run, of=BlockDCD):
         if options.start is not None:
             self._begin_at(options.start)
         self.best = BestValues()
-        # The cached rows of each block, by the block's first row.
-        self._cache: dict[int, Cached] = {}
+        # By the first row of each block: its cached rows, their positions among all rows, |x_k|^2.
+        self._cache: dict[int, tuple[Part, Indices, Vector]] = {}
 
     def _begin_at(self, start: Start) -> None:
         """Take alpha and w from a warm start, in a pass."""
@@ -235,19 +221,26 @@ class BlockDCDRun(Run, of=BlockDCD):
     def epoch(self) -> Epoch:
         """Read all blocks, and make sweeps over the rows of each and over the cache."""
         self._dual_point = self._evaluated = None
-        problem, w, updates = self._problem, self._next, 0
+        problem, w, team, updates = self._problem, self._next, self._options.team, 0
+        free = problem.free_intercept
         if self._rounding * length(self._w) > _ROUNDING * self.best.gap:
-            self._w, self._rounding = w_of_alpha(problem, self._alpha, self._options.team)
+            self._w, self._rounding = w_of_alpha(problem, self._alpha, team)
         self._before[:] = self._alpha[: self._before.size]
         sums = None
         for part in problem.parts():
             self._note(part)
             if part.first == 0:
                 if self._intercept is not None:
-                    n_free = sum(c.rows.size for c in self._cache.values()) or part.rows.n_rows
+                    n_free = (
+                        sum(rows.size for _, rows, _ in self._cache.values()) or part.rows.n_rows
+                    )
                     self._intercept.set_height(self._w, self._t(), part.rows, n_free)
                 mean = self._w.copy()
-            of_part = self._sums(part, w)
+            of_part = losses_at_multiples(part, team, problem.loss, w)
+            if free:
+                before = self._before[part.span]
+                sides = ClassSums.of(part, before, problem.loss, problem.C, team)
+                of_part = np.array([*of_part, sides], dtype=object)
             sums = of_part if sums is None else sums + of_part
             self._longest = length(self._w)
             updates += self._sweep_block(part) + self._visit_cache(part.active.size)
@@ -256,39 +249,17 @@ class BlockDCDRun(Run, of=BlockDCD):
         if self._intercept is not None:
             mean[-1] *= self._intercept.height / problem.intercept_scaling
         self._next = mean
-        # The multiple of w with the least J.
-        free = problem.free_intercept
-        points = [
-            (
-                factor * w,
-                losses.primal(problem.C, factor * w, error_at(w, factor), free_intercept=free),
-            )
-            for factor, losses in zip(_MULTIPLES, sums, strict=False)
-        ]
-        # The multiple of w with the least J.
-        self._evaluated = min(points, key=lambda point: point[1].high) if w.any() else None
         if isinstance(problem, StreamedProblem):
             # It would take a pass to gather them.
             problem.weights = self._weights
         self._passes += 1
         point = self._balanced(sums[-1]) if free else self._point_of_alpha()
-        self._dual_point = lambda: point
-        primal = math.inf if self._evaluated is None else self._evaluated[1].value
+        self._dual_point, primal = lambda: point, math.inf
+        if w.any():
+            self._evaluated = best_multiple(problem, w, sums[: sums.size - free])
+            primal = self._evaluated[1].value
         self.best.offer(primal, dual_bound(point)[0].value)
         return Epoch(epochs=self._passes, updates=updates)
-
-    def _sums(self, part: Part, w: Vector) -> Any:
-        """The losses of a block's rows at the multiples of w, and the sums to balance alpha."""
-        problem, team, products = self._problem, self._options.team, np.empty(part.rows.n_rows)
-        multiply(part, w, products, team)
-        sums: list[Any] = [
-            losses_of(part, team, problem.loss, factor * products, error_at(w, factor))
-            for factor in _MULTIPLES
-        ]
-        if problem.free_intercept:
-            before = self._before[part.span]
-            sums.append(ClassSums.of(part, before, problem.loss, problem.C, team))
-        return np.array(sums, dtype=object)
 
     def _point_of_alpha(self) -> DualPoint:
         """The dual point of alpha."""
@@ -319,21 +290,20 @@ class BlockDCDRun(Run, of=BlockDCD):
         free = np.flatnonzero((alpha > 0.0) & (alpha < ends))
         most = int(self._share * part.rows.n_rows)
         if free.size > most:
-            free = self._rng.permutation(free)[:most]
-            free.sort()
+            free = np.sort(self._rng.permutation(free)[:most])
         kept = Part(part.rows.take(free), part.signed_weights[free])
-        self._cache[part.first] = Cached(kept, part.first + free, squares[free])
+        self._cache[part.first] = kept, part.first + free, squares[free]
         return updates
 
     def _visit_cache(self, n_rows: int) -> int:
         """Sweep over cached rows, after a block of so many; return the number of updates."""
         left, updates, rng = self._solver.visits * n_rows, 0, self._rng
-        cached = [c for c in self._cache.values() if c.rows.size]
-        if not cached:
+        cached = [entry for entry in self._cache.values() if entry[1].size]
+        if not cached or left <= 0:
             return 0
-        most = sum(c.rows.size for c in cached) * _CALLS / max(left, 1.0)
+        most = sum(rows.size for _, rows, _ in cached) * _CALLS / max(left, 1.0)
         pieces = max(1, int(min(_PIECES, most)) // len(cached))
-        while left > 0:
+        while True:
             for i in rng.permutation(np.arange(pieces * len(cached)) % len(cached)):
                 part, rows, squares = cached[i]
                 order = rng.choice(rows.size, -(-rows.size // pieces), replace=False)
@@ -342,8 +312,7 @@ class BlockDCDRun(Run, of=BlockDCD):
                 self._alpha[rows] = alpha
                 left -= order.size
                 if left <= 0:
-                    break
-        return updates
+                    return updates
 
     def _sweep(
         self, part: Part, squares: Vector, order: Indices, alpha: Vector
@@ -374,11 +343,6 @@ class BlockDCDRun(Run, of=BlockDCD):
     def drop_cache(self) -> None:
         """Free the memory of the cache; it fills again in the next pass."""
         self._cache.clear()
-
-
-def error_at(w: Vector, factor: float) -> float:
-    """The error of products with a multiple of w, which are multiples of those with w."""
-    return scaled_error(product_error(w), length(w), factor)
 
 
 def cache_room(problem: PartedProblem) -> int:

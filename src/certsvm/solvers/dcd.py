@@ -29,11 +29,8 @@ Reference: C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararaja
 Coordinate Descent Method for Large-scale Linear SVM, ICML 2008.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from certsvm.kernels.losses import BOTH_LOSSES
 from certsvm.problem.problems import Problem
@@ -46,7 +43,7 @@ _SPREAD = 0.1
 
 
 @dataclass(frozen=True)
-class DCD(Solver):
+class DCD(Solver, eps="> 0"):
     """Dual coordinate descent.
 
     Parameters
@@ -67,7 +64,6 @@ class DCD(Solver):
     warm_starts_from_alpha = True
     losses = BOTH_LOSSES
     frees_intercept = True
-    ranges: ClassVar = {"eps": "> 0"}
 
     shrinking: bool = True
     eps: float | None = None
@@ -92,18 +88,13 @@ class DCDRun(DualCoordinateRun, of=DCD):
         self._order, updates, gap, largest, smallest = self._visit(
             self._order, 1.0, *self._thresholds
         )
-        finished = self._shrink(largest, smallest)
-        return self._end_pass(updates, gap, finished=finished)
-
-    def _shrink(self, largest: float, smallest: float) -> bool:
-        """Set the thresholds of the next pass; return whether ``eps`` is reached."""
+        finished = False
         if largest - smallest <= self._spread:
             if self._order.size == self._problem.m:
-                if self._solver.eps is not None:
-                    return True
-                self._spread *= 0.1
+                finished = self._solver.eps is not None
+                self._spread *= 1.0 if finished else 0.1
             self._activate_all()
         elif self._solver.shrinking:
             low = smallest if smallest < 0 else -math.inf
             self._thresholds = low, largest if largest > 0 else math.inf
-        return False
+        return self._end_pass(updates, gap, finished=finished)

@@ -149,7 +149,7 @@ def direction_from_rows(
     products, g = np.empty(free.size), gradient
     if problem.free_intercept:
         g = np.append(gradient[:-1], 0.0)
-    objective.products_of(rows.arrays, free, g, 0, free.size, products)
+    objective.products_of(rows.arrays, free, g, products)
     b = scales * products
     both = np.column_stack([b, scales]) if problem.free_intercept else b
     z = _solve_for_rows(problem, free, scales, both, team)

@@ -21,10 +21,8 @@ of w moved by b_hat / rho, that is the problem whose intercept is penalised: ste
 is the proximal point method for b, with the term (b - b_hat)^2 / (2 rho^2).
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -143,10 +141,6 @@ class DualCoordinateRun(Run):
         primal = self._dual_value + gap
         return Epoch(epochs=self._passes, updates=updates, primal_estimate=primal, **others)
 
-    def candidates(self) -> Iterator[Vector]:
-        """The weight vector w of alpha."""
-        yield self._w
-
     def _point(self) -> DualPoint:
         """The point alpha."""
         problem, keep_alpha, source = self._problem, self._options.keep_alpha, "dual coordinates"
@@ -177,8 +171,7 @@ def sweep(
     of updates, the contribution of these rows to the gap, each when it was visited, the largest and
     the smallest projected gradient (G, or zero if the box forbids the step), and sum |step| |y_k|.
     """
-    kept, updates = 0, 0
-    gap, path = 0.0, 0.0
+    kept, updates, gap, path = 0, 0, 0.0, 0.0
     largest, smallest = -math.inf, math.inf
     for i in range(order.size):
         k, weight, label, margin = visit_row(rows, signed_weights, order, i, w)
@@ -223,8 +216,7 @@ def starting_alpha(problem: Problem, start: Start | None) -> Vector:
 def alpha_from_margins(problem: Problem, w: Vector) -> Vector:
     """The alpha with the largest dual bound, over all widths delta and multiples of alpha."""
     loss, C, weights = problem.loss, problem.C, problem.weights
-    products = np.empty(problem.rows.n_rows)
-    multiply(problem, w, products)
+    products = multiply(problem, w)
     centre, widths = smoothing_centre(loss, C, weights), _WIDTHS[:1] if loss.is_smooth else _WIDTHS
     responses = (response(loss, products, centre, C / (2.0 * d), C, weights) for d in widths)
     return best_multiple(problem, (in_box(problem, alpha, loss, C) for alpha in responses))

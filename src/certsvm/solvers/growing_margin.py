@@ -146,11 +146,8 @@ def errors_among(ell: int, P: float, lambda_: float, curvature: float) -> int:
     slack = (ell - 1) * lambda_ - P
     if slack < 0.0:
         return 0
-    steps = slack / max(curvature, lambda_)
     # Compared as floats: the quotient may be beyond any integer type.
-    if steps >= ell - 1:
-        return ell
-    return int(steps) + 1
+    return int(min(slack / max(curvature, lambda_), ell - 1.0)) + 1
 
 
 @kernel
@@ -163,8 +160,7 @@ def present(
     Returns the number of margin errors, the sum of s_k over them, the number of additions to a, and
     the weighted hinge sum.
     """
-    margin_errors, updates = 0, 0
-    error_mass, loss = 0.0, 0.0
+    margin_errors, updates, error_mass, loss = 0, 0, 0.0, 0.0
     for i in range(order.size):
         k, weight, label, margin = visit_row(rows, signed_weights, order, i, a)
         threshold = lambda_ * t

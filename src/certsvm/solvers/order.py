@@ -7,8 +7,6 @@ converge badly; a sample shows this, and then the order is random throughout. Th
 copied.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray

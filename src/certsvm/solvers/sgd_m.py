@@ -18,8 +18,6 @@ for ell = 1 never does. No bound depends on the estimate: it only decides when J
 Reference: Panagiotakopoulos and Tsampouka (2013), Section 3 (SGD-m).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from certsvm.solvers.sgd_s import SGDs

@@ -14,8 +14,6 @@ counts m presentations as a pass.
 Reference: Panagiotakopoulos and Tsampouka (2013), Section 3 (SGD-r).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -36,12 +36,9 @@ Difference: the paper has L^T over all passes, the latest bounds, and the last w
 Reference: Panagiotakopoulos and Tsampouka (2013), Sections 2 and 3 (SGD-s).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +48,7 @@ from certsvm.certificates.rounding import grown_sum, length
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Part, Vector
+from certsvm.problem.rows import Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type
 from certsvm.solvers.growing_margin import GrowingMargin
 from certsvm.solvers.order import Order
@@ -61,7 +58,7 @@ _SPACING = 1.5
 
 
 @dataclass(frozen=True)
-class SGDs(Solver):
+class SGDs(Solver, f="> 0", windows=">= 0", precision='"double" or "single"'):
     """SGD in complete passes, each row presented once.
 
     Parameters
@@ -89,7 +86,6 @@ class SGDs(Solver):
     name = "sgd-s"
     n_vectors = 12
     problem_type = PartedProblem
-    ranges: ClassVar = {"f": "> 0", "windows": ">= 0", "precision": '"double" or "single"'}
 
     f: float = 1.2
     windows: int = 6
@@ -106,16 +102,12 @@ class SGDsRun(Run, of=SGDs):
 
     def __init__(self, solver: SGDs, problem: PartedProblem, options: Options) -> None:
         super().__init__(solver, problem, options)
-        self._order = self._order_in(problem) if isinstance(problem, Problem) else None
         self._state = GrowingMargin(
             problem, options.first_w(problem), options.first_t(problem),
             keep_counts=options.keep_alpha or solver.precision == "single",
             dtype=float_type(solver, solver.precision, problem),
         )  # fmt: skip
         self._windows = Windows(self._state, solver.windows)
-
-    def _order_in(self, part: Part) -> Order:
-        return Order(part, self._rng, shuffled=self._solver.shuffled)
 
     def epoch(self) -> Epoch:
         """Present every row ell times, in a new random order."""
@@ -124,12 +116,12 @@ class SGDsRun(Run, of=SGDs):
         ell = self._solver.ell(self._passes)
         margin_errors, loss = 0, 0.0
         for part in self._problem.parts():
-            order = self._order or self._order_in(part)
+            order = Order(part, self._rng, shuffled=self._solver.shuffled)
             errors, losses = self._state.present(order.permuted(part.active), ell, part)
             margin_errors += errors
             loss += losses
         since, dual = self._windows.best()
-        self._dual_point = partial(self._windows.point, since)
+        self._dual_point = lambda: self._windows.point(since)
         self._windows.observe()
         return Epoch(
             epochs=self._state.T,

@@ -31,11 +31,8 @@ References: C.-J. Hsieh et al. (2008), as for ``dcd``; T. Joachims, Making Large
 Practical (1999), for working sets and shrinking.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -75,7 +72,7 @@ _RIDGE = 1e-9
 
 
 @dataclass(frozen=True)
-class WorkingSet(Solver):
+class WorkingSet(Solver, omega="between 0 and 2", shrink_margin="> 0"):
     """Dual coordinate descent on working sets.
 
     Parameters
@@ -98,7 +95,6 @@ class WorkingSet(Solver):
     warm_starts_from_alpha = True
     losses = BOTH_LOSSES
     frees_intercept = True
-    ranges: ClassVar = {"omega": "between 0 and 2", "shrink_margin": "> 0"}
 
     omega: float = 1.2
     shrink_margin: float = 0.1
@@ -138,18 +134,16 @@ class WorkingSetRun(DualCoordinateRun, of=WorkingSet):
         while work < problem.m and not evaluated:
             # However few rows it visits, a sweep computes sums over all rows and columns.
             visited = max(self._active.size, self._least_work)
-            estimate, sweep_updates = self._sweep()
-            updates += sweep_updates
+            estimate, changed = self._sweep()
+            updates += changed
             work += visited
             self._work += visited
-            evaluated = self._is_due(estimate)
-            if evaluated:
+            if evaluated := self._is_due(estimate):
                 estimate = self._evaluate(estimate)
         self.visited += work
         self._trail.append((self.visited, estimate))
         # If the intercept is free, the dual point takes a pass: it can wait for an evaluation.
-        waits = problem.free_intercept and not evaluated
-        dual = self._dual_value if waits else None
+        dual = self._dual_value if problem.free_intercept and not evaluated else None
         return self._end_pass(updates, estimate, dual_estimate=dual)
 
     @property

@@ -60,11 +60,7 @@ References: V. Franc and S. Sonnenburg, Optimized Cutting Plane Algorithm for Su
 Machines, ICML 2008; T. Joachims, Training Linear SVMs in Linear Time, KDD 2006.
 """
 
-from __future__ import annotations
-
 import math
-from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -103,22 +99,23 @@ class CuttingPlaneRun(Run):
         self._gram, self._idle = np.zeros((1, 1)), np.zeros(1, dtype=np.int64)
         self._bits = [np.packbits(np.zeros(problem.n_rows, dtype=np.bool_))]
         self._w = options.first_w(problem)
-        self._margins = self._products(self._w)
+        self._margins = multiply(problem, self._w)
         self.add_cut(self._margins)
         # J(w), the largest lower bound so far, and the gap to be closed.
         self._J, self._L = self._objective(self._w, self._margins), 0.0
         self._gap = self._J
 
-    @abstractmethod
     def _move(self, w: Vector, products: Vector) -> Vector:
-        """Move to or towards the w of the master problem; return the products to cut at."""
+        """Move to, or towards, the ``w`` of the master problem; return the products to cut at."""
+        self._w, self._J = w, self._objective(w, products)
+        return products
 
     def epoch(self) -> Epoch:
         """One round: master problem, move, cut."""
         self._passes += 1
         self._dual_point = None
         point = self.solve(self.FRACTION * self._gap)
-        products = self._products(point.w)
+        products = multiply(self._problem, point.w)
         self._L = point.alpha_sum - 0.5 * inner(point.w, point.w)
         self.add_cut(self._move(point.w, products))
         self._gap = max(0.0, min(self._gap, self._J - self._L))
@@ -130,12 +127,6 @@ class CuttingPlaneRun(Run):
     def h(self) -> NDArray[np.float64]:
         """The vectors of the cuts, one per row."""
         return self._buffer[: self.g.size]
-
-    def _products(self, w: Vector) -> Vector:
-        """w.y_k for all rows."""
-        products = np.empty(self._problem.n_rows)
-        multiply(self._problem, w, products)
-        return products
 
     def _objective(self, w: Vector, products: Vector) -> float:
         losses = np.maximum(0.0, 1.0 - products)
@@ -187,13 +178,9 @@ class CuttingPlaneRun(Run):
             "cutting planes", alpha if self._options.keep_alpha else None,
         )  # fmt: skip
 
-    def candidates(self) -> Iterator[Vector]:
-        """The weight vector."""
-        yield self._w
-
 
 @dataclass(frozen=True)
-class OCAS(Solver):
+class OCAS(Solver, mu="in (0, 1]"):
     """Cutting planes with a line search.
 
     Parameters
@@ -209,7 +196,6 @@ class OCAS(Solver):
 
     name = "ocas"
     n_vectors = 6
-    ranges: ClassVar = {"mu": "in (0, 1]"}
 
     mu: float = 0.1
 
@@ -227,7 +213,7 @@ class OCASRun(CuttingPlaneRun, of=OCAS):
             margins = self._margins + step * (products - self._margins)
         else:
             # Beyond w, combining the margins would magnify their rounding.
-            margins = self._products(best)
+            margins = multiply(self._problem, best)
         J, mu = self._objective(best, margins), self._solver.mu
         # If w differs from the best one by rounding only, the step is meaningless.
         if J < self._J:
@@ -265,7 +251,7 @@ def line_search(
 
 
 @dataclass(frozen=True)
-class SVMperf(Solver):
+class SVMperf(Solver, eps="> 0"):
     """Cutting planes without a line search.
 
     Parameters
@@ -282,7 +268,6 @@ class SVMperf(Solver):
 
     name = "svmperf"
     n_vectors = 6
-    ranges: ClassVar = {"eps": "> 0"}
 
     eps: float | None = None
 
@@ -292,11 +277,6 @@ class SVMperfRun(CuttingPlaneRun, of=SVMperf):
 
     # 0.3 takes fewer rounds to a gap of 1e-3, but half as many again to 1e-5 on text.
     FRACTION = 0.2
-
-    def _move(self, w: Vector, products: Vector) -> Vector:
-        """Take ``w`` itself; the next cut is made there."""
-        self._w, self._J = w, self._objective(w, products)
-        return products
 
     def epoch(self) -> Epoch:
         """One round: master problem, move, cut."""

@@ -31,12 +31,9 @@ Reference: C. Panagiotakopoulos and P. Tsampouka, The Margin Perceptron with Unl
 ICML 2010.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +54,7 @@ _LARGEST_COUNT = 2.0**62
 
 
 @dataclass(frozen=True)
-class MPU(Solver):
+class MPU(Solver, delta="> 0", delta_stop="> 0", precision='"double" or "single"'):
     """The margin perceptron with unlearning.
 
     Parameters
@@ -79,7 +76,6 @@ class MPU(Solver):
 
     name = "mpu"
     warm_starts_from_alpha = True
-    ranges: ClassVar = {"delta": "> 0", "delta_stop": "> 0", "precision": '"double" or "single"'}
 
     delta: float | None = None
     delta_stop: float | None = None
@@ -109,18 +105,13 @@ class MPURun(Run, of=MPU):
         self._single = solver.precision == "single"
         start = dual_point(problem, problem.weights * self._counts, "start")
         self._a = start.w.astype(float_type(solver, solver.precision, problem))
-        self._rounding = start.w_rounding
+        self._w, self._rounding = start.w / self._b, start.w_rounding
         self._dual_point = self._point
         self._activate_all()
 
     def _activate_all(self) -> None:
         self._order = self._problem.active.copy()
         self._active_passes, self._loss_left = 0, 0.0
-
-    @property
-    def _w(self) -> Vector:
-        w: Vector = self._a.astype(np.float64) / self._b
-        return w
 
     def epoch(self) -> Epoch:
         """Present every active row once, in a new random order."""
@@ -139,8 +130,8 @@ class MPURun(Run, of=MPU):
         self._rounding += rounding
         updates, loss, loss_left, _ = map(sum, sums)
         self._loss_left += loss_left
-        w = self._w
-        squared_norm = inner(w, w)
+        self._w = self._a.astype(np.float64) / self._b
+        squared_norm = inner(self._w, self._w)
         primal = 0.5 * squared_norm + problem.C * (self._loss_left + loss)
         mass = inner(problem.weights, self._counts.astype(np.float64))
         dual = mass / self._b - 0.5 * squared_norm
@@ -157,10 +148,6 @@ class MPURun(Run, of=MPU):
             dual_estimate=dual if self._single else None,
             finished=every_row and ended,
         )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The weight vector a / b."""
-        yield self._w
 
     def _point(self) -> DualPoint:
         """The point alpha_k = s_k I_k / b; if a is in single precision, w_alpha is recomputed."""
@@ -191,8 +178,7 @@ def learn_and_unlearn(
     of updates, the weighted hinge sums of the rows that stay and of those that leave (each loss at
     the current w), and the sum of the lengths of all updates.
     """
-    kept, updates = 0, 0
-    loss, loss_left, path = 0.0, 0.0, 0.0
+    kept, updates, loss, loss_left, path = 0, 0, 0.0, 0.0, 0.0
     for i in range(order.size):
         k, weight, label, margin = visit_row(rows, signed_weights, order, i, a)
         row_loss = weight * max(0.0, 1.0 - margin / b)

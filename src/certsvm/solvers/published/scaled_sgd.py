@@ -44,16 +44,15 @@ J. Kivinen, A. J. Smola and R. C. Williamson, Online Learning with Kernels, IEEE
 Signal Processing 52 (2004); L. Bottou, Stochastic Gradient Descent Examples, version 2.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, visit_row
 from certsvm.kernels.vectors import inner
@@ -106,16 +105,6 @@ class ScaledSGD(Run):
         """The last w."""
         yield self.w
 
-    def objective(self) -> float:
-        """lambda/2 |w|^2 plus the mean weighted hinge loss of the rows of ``order``."""
-        problem, w = self._problem, self.w
-        # At a rate of zero, w stays as it is.
-        _, _, loss = scaled_steps(
-            problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, self._order,
-            problem.lambda_, 0.0, 0.0, 1.0, math.inf, 0, 1.0, w,
-        )  # fmt: skip
-        return float(0.5 * problem.lambda_ * inner(w, w) + loss / self._order.size)
-
 
 def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
     """The constant rate that gives the least objective after one pass over ``rows``.
@@ -123,12 +112,12 @@ def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
     Tries 1, then doubles or halves the rate while that improves the objective on these rows. A rate
     above 1/lambda would reverse w and is not tried.
     """
-    most = 0.5 / problem.lambda_
+    most, sample = 0.5 / problem.lambda_, problem.sample(rows)
 
     def cost(eta: float) -> float:
         run = ScaledSGD(SvmSgd(), problem, Options(np.random.default_rng(0)), rows, eta)
         run.epoch()
-        return run.objective()
+        return primal_bound(sample, run.w).value
 
     best = min(1.0, most)
     best_cost = cost(best)
@@ -146,7 +135,7 @@ def require_stable(solver: Solver, problem: Problem, eta_0: float) -> None:
 
 
 @dataclass(frozen=True)
-class Pegasos(Solver):
+class Pegasos(Solver, first_t="> 0"):
     """SGD with the rate 1/(lambda t) on rows drawn at random.
 
     Parameters
@@ -164,7 +153,6 @@ class Pegasos(Solver):
 
     name = "pegasos"
     certifies = False
-    ranges: ClassVar = {"first_t": "> 0"}
 
     project: bool = True
     first_t: int = 1
@@ -187,7 +175,7 @@ class PegasosRun(ScaledSGD, of=Pegasos):
 
 
 @dataclass(frozen=True)
-class NORMA(Solver):
+class NORMA(Solver, rate='"sqrt" or "constant"', eta_0="> 0"):
     """SGD with a constant or slowly decreasing rate.
 
     Parameters
@@ -207,7 +195,6 @@ class NORMA(Solver):
     name = "norma"
     n_vectors = 5
     certifies = False
-    ranges: ClassVar = {"rate": '"sqrt" or "constant"', "eta_0": "> 0"}
 
     rate: Literal["sqrt", "constant"] = "sqrt"
     eta_0: float | None = None
@@ -249,7 +236,7 @@ class NORMARun(ScaledSGD, of=NORMA):
 
 
 @dataclass(frozen=True)
-class SvmSgd(Solver):
+class SvmSgd(Solver, eta_0="> 0", precision='"double" or "single"'):
     """SGD with the rate eta_0 / (1 + lambda eta_0 t).
 
     Parameters
@@ -269,7 +256,6 @@ class SvmSgd(Solver):
 
     name = "svmsgd"
     certifies = False
-    ranges: ClassVar = {"eta_0": "> 0", "precision": '"double" or "single"'}
 
     eta_0: float | None = None
     shuffle: bool = True

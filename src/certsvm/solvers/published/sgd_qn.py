@@ -34,11 +34,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.jit import kernel
 from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot, visit_row
 from certsvm.problem.problems import Problem
@@ -50,7 +51,7 @@ _TRIAL_PASSES = 5
 
 
 @dataclass(frozen=True)
-class SGDQN(Solver):
+class SGDQN(Solver, t0="> 0", skip="> 0", precision='"double" or "single"'):
     """SGD with a rate for each coordinate.
 
     Parameters
@@ -77,7 +78,6 @@ class SGDQN(Solver):
     name = "sgd-qn"
     n_vectors = 7
     certifies = False
-    ranges: ClassVar = {"t0": "> 0", "skip": "> 0", "precision": '"double" or "single"'}
 
     t0: float | None = None
     skip: int | None = None
@@ -90,13 +90,14 @@ class SGDQN(Solver):
         """Begin a run."""
         order = options.rng.permutation(problem.active) if self.shuffle else problem.active
         trial, cold = order[: max(1, order.size // 10)], replace(options, start=None)
+        sample = problem.sample(trial)
 
         def cost(t0: float) -> float:
             """The objective after five passes over a tenth of the rows."""
             run = SGDQNRun(self, problem, cold, trial, t0)
             for _ in range(_TRIAL_PASSES):
                 run.epoch()
-            objective = run.objective()
+            objective = primal_bound(sample, run.w).value
             return objective if math.isfinite(objective) else math.inf
 
         # If all overflow, the last has the smallest rates.
@@ -145,8 +146,7 @@ def quasi_newton_steps(
 
     ``before`` is w1, the w before the last decay. ``change`` is zero between calls.
     """
-    errors = 0
-    loss = 0.0
+    errors, loss = 0, 0.0
     for i in range(order.size):
         k, weight, label, margin = visit_row(rows, signed_weights, order, i, w)
         counters[1] += 1
@@ -156,8 +156,7 @@ def quasi_newton_steps(
             differs = (1 if margin < 1.0 else 0) - (1 if margin_before < 1.0 else 0)
             if differs != 0:
                 add(rows, k, label * weight * differs, change)
-                n = counters[1]
-                counters[1] = 0
+                n, counters[1] = counters[1], 0
                 for j in range(w.size):
                     b = lambda_
                     if change[j] != 0.0:
