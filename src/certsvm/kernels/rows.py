@@ -54,14 +54,15 @@ class DenseRows(NamedTuple):
 RowArrays: TypeAlias = CsrRows | DenseRows
 
 
-# In what follows, positions are unsigned for the same reason as indices. Without an intercept,
-# nothing is added to the last entry, or zero times it.
+# In what follows, positions are unsigned for the same reason as indices. Without an intercept, a
+# vector may have no entry at all.
 
 
 def _sparse_dot(rows: Any, k: int, v: NDArray[Any]) -> float:
     j, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
     # Four sums run in parallel.
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    a = rows.intercept_scaling * v[v.size - 1] if rows.intercept_scaling != 0.0 else 0.0
+    b, c, d = 0.0, 0.0, 0.0
     while j + np.uint64(3) < end:
         a += rows.values[j] * v[rows.indices[j]]
         b += rows.values[j + np.uint64(1)] * v[rows.indices[j + np.uint64(1)]]
@@ -70,12 +71,12 @@ def _sparse_dot(rows: Any, k: int, v: NDArray[Any]) -> float:
         j += np.uint64(4)
     for i in range(j, end):
         a += rows.values[i] * v[rows.indices[i]]
-    total: float = (a + b) + (c + d) + rows.intercept_scaling * v[v.size - 1]
+    total: float = (a + b) + (c + d)
     return total
 
 
 def _dense_dot(rows: Any, k: int, v: NDArray[Any]) -> float:
-    total: float = rows.intercept_scaling * v[v.size - 1]
+    total = rows.intercept_scaling * v[v.size - 1] if rows.intercept_scaling != 0.0 else 0.0
     for j in range(rows.values.shape[1]):
         total += rows.values[k, j] * v[j]
     return total
@@ -88,13 +89,15 @@ dot = row_operation(_sparse_dot, _dense_dot)
 def _sparse_add(rows: Any, k: int, step: float, v: NDArray[Any]) -> None:
     for j in range(np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])):
         v[rows.indices[j]] += step * rows.values[j]
-    v[v.size - 1] += step * rows.intercept_scaling
+    if rows.intercept_scaling != 0.0:
+        v[v.size - 1] += step * rows.intercept_scaling
 
 
 def _dense_add(rows: Any, k: int, step: float, v: NDArray[Any]) -> None:
     for j in range(rows.values.shape[1]):
         v[j] += step * rows.values[k, j]
-    v[v.size - 1] += step * rows.intercept_scaling
+    if rows.intercept_scaling != 0.0:
+        v[v.size - 1] += step * rows.intercept_scaling
 
 
 add = row_operation(_sparse_add, _dense_add)
@@ -106,13 +109,15 @@ def _sparse_add_scaled(
 ) -> None:
     for j in range(np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])):
         v[rows.indices[j]] += step * scale[rows.indices[j]] * rows.values[j]
-    v[v.size - 1] += step * scale[v.size - 1] * rows.intercept_scaling
+    if rows.intercept_scaling != 0.0:
+        v[v.size - 1] += step * scale[v.size - 1] * rows.intercept_scaling
 
 
 def _dense_add_scaled(rows: Any, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]) -> None:
     for j in range(rows.values.shape[1]):
         v[j] += step * scale[j] * rows.values[k, j]
-    v[v.size - 1] += step * scale[v.size - 1] * rows.intercept_scaling
+    if rows.intercept_scaling != 0.0:
+        v[v.size - 1] += step * scale[v.size - 1] * rows.intercept_scaling
 
 
 add_scaled = row_operation(_sparse_add_scaled, _dense_add_scaled)

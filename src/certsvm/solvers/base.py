@@ -182,10 +182,9 @@ class Run(ABC):
         if of is not None:
             of.run = cls
 
-    def __init__(self, solver: Solver, problem: Any, options: Options) -> None:
-        self._solver: Any = solver
-        self._problem, self._options, self._rng = problem, options, options.rng
-        self._passes = 0
+    def __init__(self, solver: Any, problem: Any, options: Options) -> None:
+        self._solver, self._problem, self._options = solver, problem, options
+        self._rng, self._passes = options.rng, 0
 
     @abstractmethod
     def epoch(self) -> Epoch:

@@ -136,9 +136,12 @@ class Intercept:
         self.value, self.height, self._h, self._at_zero = value, 0.0, 0.0, 0.0
 
     def set_height(self, w: Vector, t: float, rows: Rows, n_free: int) -> None:
-        """Choose H, given some rows, and the column of ``w`` for it."""
+        """Choose H, given some rows, and the column of ``w`` for it.
+
+        Before it is known how many rows are free, all of these count.
+        """
         square = float(rows.squares_with(0.0).mean()) or 1.0
-        self._h = h = math.sqrt(_INERTIA * square / max(_INERTIA, n_free))
+        self._h = h = math.sqrt(_INERTIA * square / max(_INERTIA, n_free or rows.n_rows))
         self.height = h if self._free else h * (self._rho / math.hypot(h, self._rho))
         self._place(w, self.height * t)
 
@@ -231,9 +234,7 @@ class BlockDCDRun(Run, of=BlockDCD):
             self._note(part)
             if part.first == 0:
                 if self._intercept is not None:
-                    n_free = (
-                        sum(rows.size for _, rows, _ in self._cache.values()) or part.rows.n_rows
-                    )
+                    n_free = sum(rows.size for _, rows, _ in self._cache.values())
                     self._intercept.set_height(self._w, self._t(), part.rows, n_free)
                 mean = self._w.copy()
             of_part = losses_at_multiples(part, team, problem.loss, w)

@@ -85,9 +85,8 @@ class DCDRun(DualCoordinateRun, of=DCD):
     def epoch(self) -> Epoch:
         """Visit every active row once."""
         self._rng.shuffle(self._order)
-        self._order, updates, gap, largest, smallest = self._visit(
-            self._order, 1.0, *self._thresholds
-        )
+        swept = self._visit(self._order, 1.0, *self._thresholds)
+        self._order, updates, gap, largest, smallest = swept
         finished = False
         if largest - smallest <= self._spread:
             if self._order.size == self._problem.m:

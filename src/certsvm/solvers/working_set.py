@@ -175,11 +175,9 @@ class WorkingSetRun(DualCoordinateRun, of=WorkingSet):
     def _sweep(self) -> tuple[float, int]:
         """Visit the working set; return the estimate of the gap and the number of updates."""
         # The first sweep keeps every row: w may be far off.
-        shrink_margin = self._solver.shrink_margin if self._sweeps else math.inf
+        far = self._solver.shrink_margin if self._sweeps else math.inf
         order = self._order.permuted(self._active)
-        active, updates, gap, *_ = self._visit(
-            order, self._solver.omega, -shrink_margin, shrink_margin
-        )
+        active, updates, gap, *_ = self._visit(order, self._solver.omega, -far, far)
         if active.size < self._active.size:
             marks = np.zeros(self._problem.n_rows, dtype=np.bool_)
             marks[active] = True
@@ -242,15 +240,14 @@ class WorkingSetRun(DualCoordinateRun, of=WorkingSet):
 
     def _select(self, products: Products, shrink_margin: float) -> None:
         """Select the rows that a sweep would keep, by the products with w."""
-        loss, C, rows = self._problem.loss, self._problem.C, self._problem.active
-        margins, alpha, weights = (
-            self._problem.of_active(v) for v in (products.values, self.alpha, self._problem.weights)
-        )
+        problem, loss, C = self._problem, self._problem.loss, self._problem.C
+        of_rows = products.values, self.alpha, problem.weights
+        margins, alpha, weights = map(problem.of_active, of_rows)
         G = losses.dual_gradient(loss, margins, alpha, C, weights)
         # At an end of its box, where the gradient firmly keeps it.
         low = (alpha <= 0.0) & (shrink_margin < G)
         high = (alpha >= losses.box_end(loss, C, weights)) & (shrink_margin < -G)
-        self._active = rows[~(low | high)]
+        self._active = problem.active[~(low | high)]
 
 
 def best_combination(

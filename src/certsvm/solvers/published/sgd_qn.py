@@ -90,14 +90,13 @@ class SGDQN(Solver, t0="> 0", skip="> 0", precision='"double" or "single"'):
         """Begin a run."""
         order = options.rng.permutation(problem.active) if self.shuffle else problem.active
         trial, cold = order[: max(1, order.size // 10)], replace(options, start=None)
-        sample = problem.sample(trial)
 
         def cost(t0: float) -> float:
             """The objective after five passes over a tenth of the rows."""
             run = SGDQNRun(self, problem, cold, trial, t0)
             for _ in range(_TRIAL_PASSES):
                 run.epoch()
-            objective = primal_bound(sample, run.w).value
+            objective = primal_bound(problem.sample(trial), run.w).value
             return objective if math.isfinite(objective) else math.inf
 
         # If all overflow, the last has the smallest rates.
