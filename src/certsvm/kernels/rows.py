@@ -61,8 +61,7 @@ RowArrays: TypeAlias = CsrRows | DenseRows
 def _sparse_dot(rows: Any, k: int, v: NDArray[Any]) -> float:
     j, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
     # Four sums run in parallel.
-    a = rows.intercept_scaling * v[v.size - 1] if rows.intercept_scaling != 0.0 else 0.0
-    b, c, d = 0.0, 0.0, 0.0
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
     while j + np.uint64(3) < end:
         a += rows.values[j] * v[rows.indices[j]]
         b += rows.values[j + np.uint64(1)] * v[rows.indices[j + np.uint64(1)]]
@@ -71,8 +70,8 @@ def _sparse_dot(rows: Any, k: int, v: NDArray[Any]) -> float:
         j += np.uint64(4)
     for i in range(j, end):
         a += rows.values[i] * v[rows.indices[i]]
-    total: float = (a + b) + (c + d)
-    return total
+    last = rows.intercept_scaling * v[v.size - 1] if rows.intercept_scaling != 0.0 else 0.0
+    return float((a + b) + (c + d) + last)
 
 
 def _dense_dot(rows: Any, k: int, v: NDArray[Any]) -> float:

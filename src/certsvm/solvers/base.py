@@ -81,8 +81,7 @@ class Start:
         with np.errstate(over="ignore"):
             square = inner(self.w, self.w)
             worst = loss_value(problem.loss, -problem.R * math.sqrt(square))
-            loss = problem.C * problem.weight_sum * worst
-            return not math.isfinite(_HEADROOM * (square + loss))
+            return not math.isfinite(_HEADROOM * (square + problem.C * problem.weight_sum * worst))
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from certsvm.certificates.rounding import grown_sum, length
 from certsvm.kernels.jit import reordering_kernel
 from certsvm.problem.base import PartedProblem
 from certsvm.problem.problems import Problem
-from certsvm.problem.rows import Vector
+from certsvm.problem.rows import Part, Vector
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type
 from certsvm.solvers.growing_margin import GrowingMargin
 from certsvm.solvers.order import Order
@@ -108,6 +108,11 @@ class SGDsRun(Run, of=SGDs):
             dtype=float_type(solver, solver.precision, problem),
         )  # fmt: skip
         self._windows = Windows(self._state, solver.windows)
+        # To sample the rows once; blocks of a stream have orders of their own.
+        self._order = self._order_in(problem) if isinstance(problem, Problem) else None
+
+    def _order_in(self, part: Part) -> Order:
+        return Order(part, self._rng, shuffled=self._solver.shuffled)
 
     def epoch(self) -> Epoch:
         """Present every row ell times, in a new random order."""
@@ -116,7 +121,7 @@ class SGDsRun(Run, of=SGDs):
         ell = self._solver.ell(self._passes)
         margin_errors, loss = 0, 0.0
         for part in self._problem.parts():
-            order = Order(part, self._rng, shuffled=self._solver.shuffled)
+            order = self._order or self._order_in(part)
             errors, losses = self._state.present(order.permuted(part.active), ell, part)
             margin_errors += errors
             loss += losses
@@ -133,8 +138,7 @@ class SGDsRun(Run, of=SGDs):
     def candidates(self) -> Iterator[Vector]:
         """The last iterate, then the average w of the best window."""
         yield self._state.w
-        point = self.dual()
-        if point is not None:
+        if (point := self.dual()) is not None:
             # If the dual point is scaled down, the average is too long by the same factor.
             yield dual_bound(point)[1] * point.w
 
