@@ -18,7 +18,7 @@ products of w with all rows, which give J exactly, return rows that left too ear
 set, and serve to search the plane of the best w so far and the current one.
 After several sweeps, that is the mean of their w: J(w) is far more sensitive than L(alpha) to the
 steps of the last sweep, and in the mean they cancel.
-If there are many more rows than columns, the first selection follows the first sweep.
+If there are many more rows than columns, the first evaluation follows the first sweep.
 
 Rows are visited in blocks of neighbours if that is faster and harmless (``order``).
 
