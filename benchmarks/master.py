@@ -148,7 +148,7 @@ def _feasible(beta: Array, C: float) -> Array:
 
 def _problems(problem: Problem) -> list[tuple[int, Array, Array, float]]:
     """Cuts, Gram matrix, linear term and C of the master problems of the rounds in ``SAVED``."""
-    run = OCAS().start(problem, Options(np.random.default_rng(0)))
+    run = OCASRun(OCAS(), problem, Options(np.random.default_rng(0)))
     problems = []
     for rounds in range(1, max(SAVED) + 1):
         run.epoch()

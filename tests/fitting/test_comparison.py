@@ -53,5 +53,5 @@ def test_errors() -> None:
         compare(X, np.arange(300))
     with pytest.raises(ValueError, match="none twice"):
         compare(X, y, solvers=["dcd", "auto", "auto"])
-    with pytest.raises(ValueError, match=r"unknown solver 'ocsa': use 'auto', .*mean 'ocas'\?"):
+    with pytest.raises(ValueError, match=r"unknown solver 'ocsa': use 'auto', .*'ocas'"):
         compare(X, y, solvers=["ocsa"])

@@ -163,7 +163,7 @@ def test_half_a_pass_has_no_dual_point(solver: Solver, case: Case, seed: int) ->
     # Wherever a pass first turns to the rows.
     inner: Any = getattr(run, "_run", run)
     if isinstance(inner, CuttingPlaneRun):
-        vars(inner)["_products"] = interrupt
+        vars(inner)["_move"] = interrupt
     elif isinstance(inner, NewtonRun):
         vars(inner._along)["compute"] = interrupt
     elif isinstance(inner, SmoothedNewtonRun):

@@ -64,7 +64,7 @@ def text(C: float, rows: int = 2000) -> Problem:
 
 
 def run_on(problem: Problem, target: float = 0.01) -> WorkingSetRun:
-    return WorkingSet().start(problem, Options(np.random.default_rng(0), target=target))
+    return WorkingSetRun(WorkingSet(), problem, Options(np.random.default_rng(0), target=target))
 
 
 @pytest.mark.parametrize(("solver", "tol"), [(WorkingSet(), 1e-6), (Newton(), 1e-8)])

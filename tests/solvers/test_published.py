@@ -60,7 +60,7 @@ def test_the_published_tolerance_bounds_the_objective() -> None:
 
 
 def start(case: Case, seed: int, **parameters: float) -> MPURun:
-    return MPU(**parameters).start(case.problem(), Options(np.random.default_rng(seed)))
+    return MPURun(MPU(**parameters), case.problem(), Options(np.random.default_rng(seed)))
 
 
 @given(case=cases(), seed=seeds, delta=st.sampled_from([0.5, 0.1, 0.01]))

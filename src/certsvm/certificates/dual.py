@@ -109,7 +109,7 @@ def alpha_sums(loss: Loss, alpha: Vector, weights: Vector, C: float) -> AlphaSum
 
     A penalty is two quotients and a product; C s_k is another.
     """
-    if not loss.has_penalty:
+    if not loss.is_smooth:
         return AlphaSums(total(alpha))
     penalties = np.empty(alpha.size)
     dual_penalties(loss, alpha, weights, C, penalties)

@@ -170,7 +170,7 @@ class Chord:
         more than the allowance of L per sum of alpha.
         """
         bound = self.dual(C)
-        if not self._loss.has_penalty:
+        if not self._loss.is_smooth:
             return bound
         s, t = self.shares(C)
         used = weights > 0.0

@@ -6,21 +6,23 @@ certificate.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certsvm.certificates import rounding
 from certsvm.certificates.rounding import Bound, length, sum_of_parts, units
 from certsvm.kernels.losses import Loss, loss_value
-from certsvm.kernels.objective import loss_sums, margins, mix
+from certsvm.kernels.objective import loss_sums, margins
 from certsvm.kernels.vectors import inner
-from certsvm.problem.base import SummableProblem
+from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Vector
 from certsvm.resources import ALONE, Team
+
+# While alpha grows, w is too short: multiples of it may have a smaller J, and take no products.
+_MULTIPLES = (1.0, *(1.0 + 4.0**-i for i in range(1, 7)))
 
 
 def primal_bound(problem: SummableProblem, w: Vector, team: Team = ALONE) -> Bound:
@@ -44,9 +46,7 @@ def zero_bound(C: float, weight_sum: float, loss: Loss, n_rows: int) -> Bound:
 
 def losses_at(part: Part, team: Team, loss: Loss, w: Vector) -> LossSums:
     """The losses of a part's rows at w, in one pass over them."""
-    products = np.empty(part.rows.n_rows)
-    multiply(part, w, products, team)
-    return losses_of(part, team, loss, products, length(w))
+    return losses_of(part, team, loss, multiply(part, w, team=team), length(w))
 
 
 def losses_of(part: Part, team: Team, loss: Loss, products: Vector, error: float) -> LossSums:
@@ -66,19 +66,41 @@ def losses_of(part: Part, team: Team, loss: Loss, products: Vector, error: float
     return LossSums((sum_of_parts(sums),), (sum_of_parts(masses),), part.rows.longest_chunk)
 
 
-def multiply(part: Part, w: Vector, out: Vector, team: Team = ALONE) -> None:
-    """w.y_k for the rows of a part; 1 for rows of weight zero."""
-    _share_rows(part, team, partial(margins, part.rows.arrays, part.signed_weights, w), out)
-
-
-def _share_rows(part: Part, team: Team, kernel: Callable[..., None], *results: Vector) -> None:
-    """Call ``kernel(first, last, *results)`` for as many runs of rows as there are threads."""
-    starts = part.rows.chunk_starts
+def multiply(part: Part, w: Vector, out: Vector | None = None, team: Team = ALONE) -> Vector:
+    """Return w.y_k for the rows of a part; 1 for rows of weight zero."""
+    starts, products = part.rows.chunk_starts, np.empty(part.rows.n_rows) if out is None else out
 
     def multiply_chunks(first: int, last: int) -> None:
-        kernel(starts[first], starts[last], *results)
+        margins(part.rows.arrays, part.signed_weights, w, starts[first], starts[last], products)
 
     team.share(multiply_chunks, starts.size - 1, part.rows.n_stored)
+    return products
+
+
+def losses_at_multiples(part: Part, team: Team, loss: Loss, w: Vector) -> NDArray[np.object_]:
+    """The ``LossSums`` of a part's rows at each of the ``_MULTIPLES`` of w."""
+    products = multiply(part, w, team=team)
+    at_multiples = [
+        losses_of(part, team, loss, factor * products, _error_at(w, factor))
+        for factor in _MULTIPLES
+    ]
+    return np.array(at_multiples, dtype=object)
+
+
+def best_multiple(
+    problem: BaseProblem, w: Vector, losses: NDArray[np.object_]
+) -> tuple[Vector, Bound]:
+    """The multiple of w with the least J, and J there, given the losses of all rows at each."""
+    points = []
+    for factor, sums in zip(_MULTIPLES, losses, strict=True):
+        longer, error, free = factor * w, _error_at(w, factor), problem.free_intercept
+        points.append((longer, sums.primal(problem.C, longer, error, free_intercept=free)))
+    return min(points, key=lambda point: point[1].high)
+
+
+def _error_at(w: Vector, factor: float) -> float:
+    """The error of products with a multiple of w, which are multiples of those with w."""
+    return rounding.scaled_error(rounding.product_error(w), length(w), factor)
 
 
 class Products:
@@ -114,15 +136,12 @@ class Products:
         other.w, other.values = self.w.copy(), self.values.copy()
         return other
 
-    def mix(self, a: float, b: float, other: Products, team: Team = ALONE) -> None:
+    @np.errstate(over="ignore", invalid="ignore")
+    def mix(self, a: float, b: float, other: Products) -> None:
         """Replace w by a w + b w_other, and the products likewise."""
         error = rounding.mixed_error(a, (self.error, self.w), b, (other.error, other.w))
-        mix(a, self.w, b, other.w)
-
-        def mix_rows(first: int, last: int) -> None:
-            mix(a, self.values[first:last], b, other.values[first:last])
-
-        team.share(mix_rows, self.values.size, 10 * self.values.size)
+        self.w = a * self.w + b * other.w
+        self.values = a * self.values + b * other.values
         if self._problem.m < self.values.size:
             self.values[self._problem.signed_weights == 0.0] = 1.0
         self.error = error

@@ -49,10 +49,10 @@ import numpy as np
 
 from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound, sum_of_part
-from certsvm.certificates.primal import losses_at
-from certsvm.certificates.rounding import Bound, length
+from certsvm.certificates.primal import best_multiple, losses_at_multiples
+from certsvm.certificates.rounding import Bound
 from certsvm.dask.cluster import ClusterProblem, add_up, joined
-from certsvm.kernels.losses import LOSS_TYPES, Loss, box_end
+from certsvm.kernels.losses import BOTH_LOSSES, Loss, box_end
 from certsvm.problem.rows import Part, Vector
 from certsvm.resources import ALONE
 from certsvm.solvers.auto import Auto, StreamRun
@@ -105,7 +105,7 @@ class Cocoa(Solver):
     name: ClassVar[str] = "cocoa"
     warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = ClusterProblem
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    losses: ClassVar = BOTH_LOSSES
     ranges: ClassVar = {"sweeps": "> 0", "visits": "> 0", "cache": ">= 0"}
 
     sweeps: int = 3
@@ -213,12 +213,12 @@ class CocoaRun(Run):
         ]
         rows = cluster.task("rows", itemgetter(1), solved, at=place)
         sent = cluster.task("w", attrgetter("w"), rows, at=place)
-        losses = problem.sums_of(losses_at, problem.loss, sent)
+        losses = problem.sums_of(losses_at_multiples, problem.loss, sent)
         futures = cluster.begin([*alphas, sent, rows, *losses])
         self._alphas, self._sent = futures[: len(alphas)], futures[len(alphas)]
         sums, *of_parts = cluster.gathered(futures[len(alphas) + 1 :])
-        w = self._w = sums.w
-        self._primal = w, add_up(of_parts).primal(problem.C, w, length(w))
+        self._w = sums.w
+        self._primal = best_multiple(problem, self._w, add_up(of_parts))
         kept = partial(_on_client, problem, self._alphas) if self._options.keep_alpha else None
         self._point = sums.point("dual coordinates", kept, self._alphas)
         self.best.offer(self._primal[1].value, dual_bound(self._point)[0].value)

@@ -246,7 +246,7 @@ def proof(
     loss, C, largest = problem.loss, problem.C, 1.0
     if isinstance(alpha, Response):
         alpha = alpha_of(problem, alpha, ALONE)
-    if loss.has_penalty:
+    if loss.is_smooth:
         largest = max(problem.of_each(_largest_multiple, alpha, C)) or 1.0
     kind = ClassSums if problem.free_intercept else RowSums
     for bits in _BITS:

@@ -104,7 +104,7 @@ class Fold(MemorySource):
     def products(self, w: Vector) -> Vector:
         """Products with the rows held out, without columns that no training row has."""
         out, every = np.empty(self.test.size), np.arange(self.test.size)
-        products_of(self._rows_held_out.arrays, every, w[self._columns], 0, out.size, out)
+        products_of(self._rows_held_out.arrays, every, w[self._columns], out)
         return out
 
     def error(self, results: Sequence[Result]) -> float:

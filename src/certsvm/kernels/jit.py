@@ -12,16 +12,12 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from numba import njit
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
 F = TypeVar("F", bound=Callable[..., Any])
-Sparse = TypeVar("Sparse")
-Dense = TypeVar("Dense")
-R = TypeVar("R")
-P = ParamSpec("P")
 
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
@@ -63,21 +59,20 @@ def kernel_folders() -> set[str | None]:
     return {kernel.stats.cache_path for kernel in _kernels}
 
 
-def row_operation(
-    sparse: Callable[Concatenate[Sparse, P], R],
-    dense: Callable[Concatenate[Dense, P], R],
-    *,
-    reorder_dense: bool = False,
-) -> Callable[Concatenate[Sparse | Dense, P], R]:
+def operation(function: F) -> F:
+    """A function that kernels may call, too."""
+    inlined: F = register_jitable(**_OPTIONS, **_INLINE)(function)
+    return inlined
+
+
+def row_operation(sparse: F, dense: Callable[..., Any]) -> F:
     """An operation on a row, for kernels: its form is chosen by the type of the rows.
 
-    Called from Python, the forms run as they are written, so a kernel's ``py_func`` is its
-    plain-Python reference.
+    Sums of the dense form may be reordered. Called from Python, the forms run as they are written.
     """
 
-    def operation(rows: Sparse | Dense, /, *arguments: P.args, **none: P.kwargs) -> R:
-        form: Any = sparse if "indptr" in rows._fields else dense  # type: ignore[union-attr]
-        return form(rows, *arguments)  # type: ignore[no-any-return]
+    def operation(rows: Any, *arguments: Any) -> Any:
+        return (sparse if "indptr" in rows._fields else dense)(rows, *arguments)
 
     def sparse_form(rows: Any, *arguments: Any) -> Any:
         return sparse if "indptr" in rows.fields else None
@@ -85,29 +80,8 @@ def row_operation(
     def dense_form(rows: Any, *arguments: Any) -> Any:
         return None if "indptr" in rows.fields else dense
 
-    operation.__signature__ = inspect.signature(sparse)  # type: ignore[attr-defined]
-    _overload(operation, sparse_form, _OPTIONS | _INLINE)
-    _overload(operation, dense_form, (_REORDER if reorder_dense else _OPTIONS) | _INLINE)
-    return operation
-
-
-def loss_operation(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """The method of this name of any loss, as a function of the loss for kernels."""
-
-    def operation(loss: Any, /, *arguments: P.args, **none: P.kwargs) -> R:
-        return getattr(loss, method.__name__)(*arguments)  # type: ignore[no-any-return]
-
-    def implementation(loss: Any, *arguments: Any) -> Any:
-        return getattr(loss.instance_class, method.__name__)
-
-    operation.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
-    _overload(operation, implementation, _OPTIONS)
-    return operation
-
-
-def _overload(
-    function: Callable[..., Any], implementation: Callable[..., Any], options: dict[str, Any]
-) -> None:
-    # Numba binds the arguments of a call by the signature of ``implementation``.
-    implementation.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    overload(function, jit_options=options, strict=False)(implementation)
+    for form, options in ((sparse_form, _OPTIONS), (dense_form, _REORDER)):
+        # Numba binds the arguments of a call by this.
+        form.__signature__ = inspect.signature(sparse)  # type: ignore[attr-defined]
+        overload(operation, jit_options=options | _INLINE, strict=False)(form)
+    return operation  # type: ignore[return-value]

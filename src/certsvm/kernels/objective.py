@@ -37,8 +37,7 @@ def loss_sums(
     the rounding error of a product.
     """
     for c in range(first, last):
-        total = 0.0
-        mass = 0.0
+        total, mass = 0.0, 0.0
         for k in range(chunk_starts[c], chunk_starts[c + 1]):
             # Written so that a NaN product counts as a loss.
             if weights[k] > 0.0 and not products[k] >= 1.0 + margin_slack:
@@ -46,13 +45,6 @@ def loss_sums(
                 total += weights[k] * loss_value(loss, products[k])
         sums[c] = total
         masses[c] = mass
-
-
-@reordering_kernel
-def mix(a: float, x: Vector, b: float, y: Vector) -> None:
-    """Replace x by a x + b y."""
-    for i in range(x.size):
-        x[i] = a * x[i] + b * y[i]
 
 
 @kernel
@@ -82,11 +74,9 @@ def weighted_sum(
 
 
 @kernel
-def products_of(
-    rows: RowArrays, which: NDArray[np.int64], v: Vector, first: int, last: int, out: Vector
-) -> None:
-    """v.x_k for the rows ``which[first:last]``, into ``out[first:last]``."""
-    for i in range(first, last):
+def products_of(rows: RowArrays, which: NDArray[np.int64], v: Vector, out: Vector) -> None:
+    """Write v.x_k for the rows k in ``which``."""
+    for i in range(which.size):
         out[i] = dot(rows, which[i], v)
 
 
@@ -118,23 +108,17 @@ def sparse_gram(
     G: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Add the lower triangle for the rows ``which[first:last]`` to ``G``, row by row."""
-    bias_row = G[G.shape[0] - 1]
     for i in range(first, last):
-        k = which[i]
-        weight = weights[i]
+        k, weight = which[i], weights[i]
         # Unsigned positions need no test for negative ones.
         begin, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
-        j = begin
-        while j < end:
+        for j in range(begin, end):
             row_of_G = G[rows.indices[j]]
             value = weight * rows.values[j]
-            other = begin
-            while other <= j:
+            for other in range(begin, j + np.uint64(1)):
                 row_of_G[rows.indices[other]] += value * rows.values[other]
-                other += np.uint64(1)
-            j += np.uint64(1)
         if rows.intercept_scaling != 0.0:
-            add(rows, k, weight * rows.intercept_scaling, bias_row)
+            add(rows, k, weight * rows.intercept_scaling, G[G.shape[0] - 1])
 
 
 @kernel
@@ -166,19 +150,3 @@ def sparse_row_products(
                 if k > i:
                     break
                 products[k] += value * column_values[q]
-
-
-@kernel
-def scaled_submatrix(
-    K: NDArray[np.float64], which: NDArray[np.int64], scales: Vector, offset: float, ridge: float,
-    out: NDArray[np.float64],
-) -> None:  # fmt: skip
-    """The lower triangle of ridge I + (scales_i (K_ij - offset) scales_j), over ``which``.
-
-    ``which`` ascends.
-    """
-    for i in range(which.size):
-        row = K[which[i]]
-        for j in range(i + 1):
-            out[i, j] = scales[i] * scales[j] * (row[which[j]] - offset)
-        out[i, i] += ridge

@@ -16,15 +16,15 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from certsvm.kernels.jit import kernel, row_operation
+from certsvm.kernels.jit import kernel, operation, row_operation
 
 Vector: TypeAlias = NDArray[np.float64]
 
-AHEAD = 4
-"""How many visits ahead a row is prefetched."""
+# How many visits ahead a row is prefetched.
+_AHEAD = 4
 
 # The processor prefetches the rest of a longer row by itself.
 _MOST_VALUES = 256
@@ -54,9 +54,13 @@ class DenseRows(NamedTuple):
 RowArrays: TypeAlias = CsrRows | DenseRows
 
 
-def _sparse_dot(rows: CsrRows, k: int, v: NDArray[Any]) -> float:
-    # Positions are unsigned for the same reason as indices. Four sums run in parallel.
+# In what follows, positions are unsigned for the same reason as indices. Without an intercept, a
+# vector may have no entry at all.
+
+
+def _sparse_dot(rows: Any, k: int, v: NDArray[Any]) -> float:
     j, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
+    # Four sums run in parallel.
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     while j + np.uint64(3) < end:
         a += rows.values[j] * v[rows.indices[j]]
@@ -64,38 +68,31 @@ def _sparse_dot(rows: CsrRows, k: int, v: NDArray[Any]) -> float:
         c += rows.values[j + np.uint64(2)] * v[rows.indices[j + np.uint64(2)]]
         d += rows.values[j + np.uint64(3)] * v[rows.indices[j + np.uint64(3)]]
         j += np.uint64(4)
-    while j < end:
-        a += rows.values[j] * v[rows.indices[j]]
-        j += np.uint64(1)
-    total = (a + b) + (c + d)
-    if rows.intercept_scaling != 0.0:
-        total += rows.intercept_scaling * v[v.size - 1]
-    return total
+    for i in range(j, end):
+        a += rows.values[i] * v[rows.indices[i]]
+    last = rows.intercept_scaling * v[v.size - 1] if rows.intercept_scaling != 0.0 else 0.0
+    return float((a + b) + (c + d) + last)
 
 
-def _dense_dot(rows: DenseRows, k: int, v: NDArray[Any]) -> float:
-    total = 0.0
+def _dense_dot(rows: Any, k: int, v: NDArray[Any]) -> float:
+    total = rows.intercept_scaling * v[v.size - 1] if rows.intercept_scaling != 0.0 else 0.0
     for j in range(rows.values.shape[1]):
         total += rows.values[k, j] * v[j]
-    if rows.intercept_scaling != 0.0:
-        total += rows.intercept_scaling * v[v.size - 1]
     return total
 
 
-dot = row_operation(_sparse_dot, _dense_dot, reorder_dense=True)
+dot = row_operation(_sparse_dot, _dense_dot)
 """``dot(rows, k, v)``: inner product of the augmented row k with v, accumulated in float64."""
 
 
-def _sparse_add(rows: CsrRows, k: int, step: float, v: NDArray[Any]) -> None:
-    j, end = np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])
-    while j < end:
+def _sparse_add(rows: Any, k: int, step: float, v: NDArray[Any]) -> None:
+    for j in range(np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])):
         v[rows.indices[j]] += step * rows.values[j]
-        j += np.uint64(1)
     if rows.intercept_scaling != 0.0:
         v[v.size - 1] += step * rows.intercept_scaling
 
 
-def _dense_add(rows: DenseRows, k: int, step: float, v: NDArray[Any]) -> None:
+def _dense_add(rows: Any, k: int, step: float, v: NDArray[Any]) -> None:
     for j in range(rows.values.shape[1]):
         v[j] += step * rows.values[k, j]
     if rows.intercept_scaling != 0.0:
@@ -107,18 +104,15 @@ add = row_operation(_sparse_add, _dense_add)
 
 
 def _sparse_add_scaled(
-    rows: CsrRows, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]
+    rows: Any, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]
 ) -> None:
-    for j in range(rows.indptr[k], rows.indptr[k + 1]):
-        column = rows.indices[j]
-        v[column] += step * scale[column] * rows.values[j]
+    for j in range(np.uint64(rows.indptr[k]), np.uint64(rows.indptr[k + 1])):
+        v[rows.indices[j]] += step * scale[rows.indices[j]] * rows.values[j]
     if rows.intercept_scaling != 0.0:
         v[v.size - 1] += step * scale[v.size - 1] * rows.intercept_scaling
 
 
-def _dense_add_scaled(
-    rows: DenseRows, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]
-) -> None:
+def _dense_add_scaled(rows: Any, k: int, step: float, scale: NDArray[Any], v: NDArray[Any]) -> None:
     for j in range(rows.values.shape[1]):
         v[j] += step * scale[j] * rows.values[k, j]
     if rows.intercept_scaling != 0.0:
@@ -131,7 +125,7 @@ the augmented row k."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _line_of(typing_context: Any, array: Any, i: Any) -> Any:
+def _prefetch(typing_context: Any, array: Any, i: Any) -> Any:
     """Prefetch the cache line of ``array[i]`` for reading."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -147,31 +141,33 @@ def _line_of(typing_context: Any, array: Any, i: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
-def _prefetch(array: Any, i: int) -> None:
-    """``_line_of``; nothing in Python."""
-
-
-@overload(_prefetch, strict=False)  # type: ignore[untyped-decorator]
-def _compiled_prefetch(array: Any, i: Any) -> Any:
-    return lambda array, i: _line_of(array, i)
-
-
-def _prefetch_sparse(rows: CsrRows, k: int) -> None:
+def _prefetch_sparse(rows: Any, k: int) -> None:
     first = rows.indptr[k]
-    last = min(rows.indptr[k + 1], first + _MOST_VALUES)
-    for j in range(first, last, _VALUES_PER_LINE):
+    for j in range(first, min(rows.indptr[k + 1], first + _MOST_VALUES), _VALUES_PER_LINE):
         _prefetch(rows.values, j)
         _prefetch(rows.indices, j)
 
 
-def _prefetch_dense(rows: DenseRows, k: int) -> None:
+def _prefetch_dense(rows: Any, k: int) -> None:
     columns = rows.values.shape[1]
     for j in range(0, min(columns, _MOST_VALUES), _VALUES_PER_LINE):
         _prefetch(rows.values, k * columns + j)
 
 
 prefetch_row = row_operation(_prefetch_sparse, _prefetch_dense)
-"""``prefetch_row(rows, k)``: prefetch row k; this affects nothing but speed."""
+"""``prefetch_row(rows, k)``: prefetch row k in a kernel; this affects nothing but speed."""
+
+
+@operation
+def visit_row(
+    rows: RowArrays, signed_weights: Vector, order: NDArray[np.int64], i: int, v: NDArray[Any]
+) -> tuple[int, float, float, float]:
+    """The i-th row k of ``order``, its weight, its label, and its product y_k.v."""
+    if i + _AHEAD < order.size:
+        prefetch_row(rows, order[i + _AHEAD])
+    k = order[i]
+    label = 1.0 if signed_weights[k] > 0.0 else -1.0
+    return k, abs(signed_weights[k]), label, label * dot(rows, k, v)
 
 
 @kernel

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from certsvm.kernels.losses import HINGE, LOSS_TYPES, Loss
+from certsvm.kernels.losses import HINGE, Loss
 from certsvm.problem.rows import Part, Vector, dimension_of, join, split
 from certsvm.resources import ALONE, Team
 from certsvm.scalars import as_float
@@ -65,7 +65,7 @@ class Objective:
     penalize_intercept: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.loss, LOSS_TYPES):
+        if not isinstance(self.loss, Loss):
             raise TypeError(f"loss must be one of certsvm.kernels.losses, got {self.loss!r}")
         object.__setattr__(self, "C", positive_C(self.C))
         object.__setattr__(self, "penalize_intercept", bool(self.penalize_intercept))

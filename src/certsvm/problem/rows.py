@@ -66,14 +66,17 @@ class Rows:
         if isinstance(arrays, CsrRows) and (X.indptr[0] != 0 or not columns_ascend(arrays)):
             arrays = _arrays_of(_with_ascending_columns(X), self.intercept_scaling)
         self.arrays = arrays
-        if isinstance(arrays, CsrRows):
-            values, starts = arrays.values, arrays.indptr
-        else:
-            values = arrays.values.reshape(-1)
-            starts = read_only(np.arange(self.n_rows + 1) * self.n_columns)
-        self.squared_norms = np.empty(self.n_rows)
-        squared_norms(values, starts, self.intercept_scaling, self.squared_norms)
+        self.squared_norms = self.squares_with(self.intercept_scaling)
         self._refuse_non_finite()
+
+    def squares_with(self, intercept: float) -> Vector:
+        """Squared norms of the rows with this entry for the intercept."""
+        values, starts = self.arrays.values, np.arange(self.n_rows + 1) * self.n_columns
+        if isinstance(self.arrays, CsrRows):
+            starts = self.arrays.indptr
+        squares = np.empty(self.n_rows)
+        squared_norms(values.reshape(-1), read_only(starts), intercept, squares)
+        return squares
 
     @property
     def dimension(self) -> int:
@@ -315,6 +318,6 @@ class Part:
         """Cut an order of presentation into pieces, between which a pass can be ended."""
         stored_per_row = max(1, self.rows.n_stored // self.rows.n_rows)
         step = max(1, _VALUES_PER_CALL // stored_per_row)
-        for start in range(0, order.size, step):
+        for start in range(0, max(1, order.size), step):
             require_time()
             yield order[start : start + step]

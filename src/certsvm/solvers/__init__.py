@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass, replace
-from difflib import get_close_matches
-
-from certsvm.scalars import plain_numbers
 from certsvm.solvers.auto import Auto
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.block_dcd import BlockDCD
@@ -39,18 +35,12 @@ def make_solver(solver: str | Solver) -> Solver:
     ('sgd-s', 'auto')
     """
     if isinstance(solver, Solver):
-        if is_dataclass(solver) and (numbers := plain_numbers(solver)):
-            solver = replace(solver, **numbers)
         return solver
-    if solver == Auto.name:
-        return Auto()
-    if isinstance(solver, str) and solver in SOLVERS:
-        return SOLVERS[solver]()
-    known = sorted((Auto.name, *SOLVERS))
-    guesses = get_close_matches(str(solver).lower(), known, 1)
-    guess = f". Did you mean {guesses[0]!r}?" if guesses else ""
-    names = ", ".join(map(repr, known))
-    raise ValueError(f"unknown solver {solver!r}: use {names}, or an object such as DCD(){guess}")
+    known: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
+    if isinstance(solver, str) and solver in known:
+        return known[solver]()
+    names = ", ".join(map(repr, sorted(known)))
+    raise ValueError(f"unknown solver {solver!r}: use {names}, or an object such as DCD()")
 
 
 __all__ = [

@@ -53,7 +53,7 @@ from typing import Any, ClassVar
 from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.losses import LOSS_TYPES
+from certsvm.kernels.losses import BOTH_LOSSES
 from certsvm.kernels.rows import CsrRows, Vector
 from certsvm.problem.base import BaseProblem, PartedProblem, SummableProblem
 from certsvm.problem.problems import Problem
@@ -106,7 +106,7 @@ class Auto(Solver):
 
     name: ClassVar[str] = "auto"
     warm_starts_from_alpha: ClassVar[bool] = True
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    losses: ClassVar = BOTH_LOSSES
     frees_intercept: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = SummableProblem
 
@@ -250,7 +250,7 @@ class AutoRun(RelayRun):
             accurate = start.alpha is not None and options.target <= _ACCURATE
             if newton_was_at_work or (accurate and self._step <= _CHEAP_STEP * one_pass):
                 return False
-        return self._n_steps[3] * one_pass <= newton
+        return bool(self._n_steps[3] * one_pass <= newton)
 
     def epoch(self) -> Epoch:
         """One pass of working sets, or one step of Newton; the first solves a small problem."""

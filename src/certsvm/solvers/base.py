@@ -22,12 +22,13 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.certificate import DEFAULT_TOL
 from certsvm.certificates.dual import DualPoint
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.losses import Hinge, Loss, loss_value
+from certsvm.kernels.losses import HINGE, Loss, loss_value
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import BaseProblem, SummableProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
 from certsvm.resources import ALONE, Team
+from certsvm.scalars import set_plain_numbers
 
 # A start whose J comes within this factor of the largest float64 is of no use.
 _HEADROOM = 1e10
@@ -67,8 +68,8 @@ class Start:
         for name, values, size in (("w", w, problem.dimension), ("alpha", alpha, problem.n_rows)):
             shape = (size,) if values is None else tuple(values.shape)
             if shape != (size,) or not (values is None or bool((abs(values) < math.inf).all())):
-                got = f"got an array of shape {shape}"
-                raise ValueError(f"start.{name} must be {size} finite numbers, {got}")
+                must = f"start.{name} must be {size} finite numbers"
+                raise ValueError(f"{must}, got an array of shape {shape}")
         if not (isinstance(self.epochs, int | np.integer) and 0 <= self.epochs < 2**40):
             raise ValueError(f"start.epochs must be an integer >= 0, got {self.epochs!r}")
         if self.smoothing is not None and not 0.0 < self.smoothing < math.inf:
@@ -80,8 +81,7 @@ class Start:
         with np.errstate(over="ignore"):
             square = inner(self.w, self.w)
             worst = loss_value(problem.loss, -problem.R * math.sqrt(square))
-            loss = problem.C * problem.weight_sum * worst
-            return not math.isfinite(_HEADROOM * (square + loss))
+            return not math.isfinite(_HEADROOM * (square + problem.C * problem.weight_sum * worst))
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,10 @@ class Epoch:
 
 
 class Run(ABC):
-    """The state of a solver on one problem."""
+    """The state of a solver on one problem.
+
+    ``class MyRun(Run, of=MySolver)`` is what ``MySolver().start`` makes.
+    """
 
     solver_name: str = ""
     """Name of the solver now running, if it differs from the solver asked for."""
@@ -165,9 +168,22 @@ class Run(ABC):
     computes_primal: bool = False
     """Whether the loop takes J from ``primal`` instead of computing it for the candidates."""
 
-    # What ``dual`` and ``primal`` return; a pass begins by setting it to None.
-    _last_dual: DualPoint | None = None
-    _last_primal: tuple[Vector, Bound] | None = None
+    _dual_point: Callable[[], DualPoint] | None = None
+    """Makes the dual point. None before a pass is complete, lest half a pass prove anything."""
+
+    _w: Vector
+    """The algorithm's answer."""
+
+    _evaluated: tuple[Vector, Bound] | None = None
+    """A weight vector and its J, if the last pass computed it."""
+
+    def __init_subclass__(cls, of: type[Solver] | None = None) -> None:
+        if of is not None:
+            of.run = cls
+
+    def __init__(self, solver: Any, problem: Any, options: Options) -> None:
+        self._solver, self._problem, self._options = solver, problem, options
+        self._rng, self._passes = options.rng, 0
 
     @abstractmethod
     def epoch(self) -> Epoch:
@@ -178,16 +194,15 @@ class Run(ABC):
 
         They are valid until the next pass; a caller that keeps one must copy it.
         """
-        if self._last_primal is not None:
-            yield self._last_primal[0]
+        yield self._w
 
     def dual(self) -> DualPoint | None:
         """A feasible dual point after the last complete pass, or None."""
-        return self._last_dual
+        return None if self._dual_point is None else self._dual_point()
 
     def primal(self) -> tuple[Vector, Bound] | None:
         """A weight vector and its J with rounding, if the last pass computed it."""
-        return self._last_primal
+        return self._evaluated
 
     def warm_start(self) -> Start | None:
         """A warm start for a similar problem, if the run knows more than w."""
@@ -222,12 +237,15 @@ class Solver(ABC):
         Vectors as long as w that training holds in memory at the same time, at least.
     problem_type : type
         The most general type of problem that the solver accepts.
-    losses : tuple of types
+    losses : tuple of Loss
         The losses that it minimises.
     frees_intercept : bool
         Whether it solves problems whose intercept is free.
     ranges : mapping
-        What parameters must be, in the words of a table in this file, unless they are None.
+        What parameters must be, in the words of a table in this file, unless they are None: as
+        in ``class MySolver(Solver, rate="> 0")``.
+    run : type of Run
+        What ``start`` makes.
     f : float
         J is computed once the estimated relative gap is at most f times the target.
     """
@@ -238,12 +256,17 @@ class Solver(ABC):
     starts_warm: ClassVar[bool] = True
     n_vectors: ClassVar[int] = 4
     problem_type: ClassVar[type[Any]] = Problem
-    losses: ClassVar[tuple[type[Any], ...]] = (Hinge,)
+    losses: ClassVar[tuple[Loss, ...]] = (HINGE,)
     frees_intercept: ClassVar[bool] = False
+    run: ClassVar[type[Run]]
     ranges: ClassVar[Mapping[str, str]] = {}
     f: float = 1.2
 
+    def __init_subclass__(cls, **ranges: str) -> None:
+        cls.ranges = ranges or cls.ranges
+
     def __post_init__(self) -> None:
+        set_plain_numbers(self)
         for name, words in self.ranges.items():
             value = getattr(self, name)
             fits = value is None or _RANGES[words](value)
@@ -253,25 +276,22 @@ class Solver(ABC):
     def label(self) -> str:
         """The name, with the parameters that differ from their defaults."""
         assert is_dataclass(self)
-        changed = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        ]
+        values = ((f, getattr(self, f.name)) for f in fields(self))
+        changed = [f"{f.name}={value!r}" for f, value in values if value != f.default]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
     @classmethod
     def solves(cls, loss: Loss, *, free_intercept: bool) -> bool:
         """Whether it minimises this loss, with the intercept free or not."""
-        return isinstance(loss, cls.losses) and (cls.frees_intercept or not free_intercept)
+        return loss in cls.losses and (cls.frees_intercept or not free_intercept)
 
     def saves_alpha(self, problem: BaseProblem) -> bool:
         """Whether checkpoints hold alpha: whether keeping it costs no pass."""
         return isinstance(problem, Problem)
 
-    @abstractmethod
     def start(self, problem: Any, options: Options) -> Run:
         """Begin a run on ``problem``, which is of the solver's ``problem_type``."""
+        return self.run(self, problem, options)
 
 
 class RunLostError(Exception):

@@ -38,13 +38,13 @@ Cannot Fit In Memory, KDD 2010; S. Matsushima, S. V. N. Vishwanathan and A. J. S
 Vector Machines via Dual Cached Loops, KDD 2012.
 """
 
-from __future__ import annotations
-
+import functools
 import math
+import operator
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -55,21 +55,18 @@ from certsvm.certificates.dual import (
     Response,
     RowSums,
     dual_bound,
-    dual_sums,
     point_of,
     total,
-)
-from certsvm.certificates.primal import LossSums, losses_of, multiply
-from certsvm.certificates.rounding import Bound, length, product_error, scaled_error
-from certsvm.kernels.losses import LOSS_TYPES, box_end
-from certsvm.kernels.objective import squared_norms
-from certsvm.kernels.rows import CsrRows
+)  # fmt: skip
+from certsvm.certificates.primal import best_multiple, losses_at_multiples
+from certsvm.certificates.rounding import length
+from certsvm.kernels.losses import BOTH_LOSSES, box_end
 from certsvm.problem.base import BaseProblem, PartedProblem
 from certsvm.problem.problems import StreamedProblem
 from certsvm.problem.rows import Part, Rows, Vector
 from certsvm.resources import available_memory
 from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
-from certsvm.solvers.dual_coordinates import Indices, in_box, sweep, visit
+from certsvm.solvers.dual_coordinates import Indices, in_box, sweep, visit, w_of_alpha
 from certsvm.solvers.smoothed_newton import alpha_of_part
 
 _SOURCE = "dual coordinates"
@@ -78,8 +75,6 @@ _OMEGA = 1.2
 # A row at an end of its box is skipped in further sweeps over its block if its margin is so far
 # from one.
 _FAR = 0.2
-# J is computed at these multiples of w.
-_MULTIPLES = (1.0, *(1.0 + 4.0**-i for i in range(1, 7)))
 # w is computed anew from alpha if its rounding exceeds this share of the gap.
 _ROUNDING = 0.05
 # The square of h, times the number of free rows, relative to the mean square of a row's length.
@@ -97,7 +92,7 @@ _SLOPE = 8.0
 
 
 @dataclass(frozen=True)
-class BlockDCD(Solver):
+class BlockDCD(Solver, sweeps="> 0", visits=">= 0", cache=">= 0"):
     """Dual coordinate descent on blocks, with a cache of free rows.
 
     Parameters
@@ -115,13 +110,12 @@ class BlockDCD(Solver):
     'block-dcd'
     """
 
-    name: ClassVar[str] = "block-dcd"
-    warm_starts_from_alpha: ClassVar[bool] = True
-    n_vectors: ClassVar[int] = 6
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
-    frees_intercept: ClassVar[bool] = True
-    problem_type: ClassVar[type[Any]] = PartedProblem
-    ranges: ClassVar = {"sweeps": "> 0", "visits": ">= 0", "cache": ">= 0"}
+    name = "block-dcd"
+    warm_starts_from_alpha = True
+    n_vectors = 6
+    losses = BOTH_LOSSES
+    frees_intercept = True
+    problem_type = PartedProblem
 
     sweeps: int = 3
     visits: float = 12.0
@@ -130,18 +124,6 @@ class BlockDCD(Solver):
     def saves_alpha(self, problem: BaseProblem) -> bool:
         """Always."""
         return True
-
-    def start(self, problem: PartedProblem, options: Options) -> BlockDCDRun:
-        """Begin a run; keeping alpha costs two more numbers for each row."""
-        return BlockDCDRun(self, problem, options)
-
-
-class Cached(NamedTuple):
-    """Rows of one block that stay in memory, their positions among all rows, and |x_k|^2."""
-
-    part: Part
-    rows: Indices
-    squares: Vector
 
 
 class Intercept:
@@ -155,9 +137,12 @@ class Intercept:
         self.value, self.height, self._h, self._at_zero = value, 0.0, 0.0, 0.0
 
     def set_height(self, w: Vector, t: float, rows: Rows, n_free: int) -> None:
-        """Choose H, given some rows, and the column of ``w`` for it."""
-        square = float(squares_of(rows).mean()) or 1.0
-        self._h = h = math.sqrt(_INERTIA * square / max(_INERTIA, n_free))
+        """Choose H, given some rows, and the column of ``w`` for it.
+
+        Before it is known how many rows are free, all of these count.
+        """
+        square = float(rows.squares_with(0.0).mean()) or 1.0
+        self._h = h = math.sqrt(_INERTIA * square / max(_INERTIA, n_free or rows.n_rows))
         self.height = h if self._free else h * (self._rho / math.hypot(h, self._rho))
         self._place(w, self.height * t)
 
@@ -173,15 +158,17 @@ class Intercept:
         w[-1] = self._at_zero + of_t
 
 
-class BlockDCDRun(Run):
-    """Dual coordinate descent on the blocks of one problem."""
+class BlockDCDRun(Run, of=BlockDCD):
+    """Dual coordinate descent on the blocks of one problem.
+
+    Alpha takes a number for each row; keeping it takes two more.
+    """
 
     solver_name = BlockDCD.name
     computes_primal = True
 
     def __init__(self, solver: BlockDCD, problem: PartedProblem, options: Options) -> None:
-        self._solver, self._problem, self._options = solver, problem, options
-        self._rng, self._passes = options.rng, 0
+        super().__init__(solver, problem, options)
         room = cache_room(problem)
         free, rho = problem.free_intercept, problem.intercept_scaling
         # Two numbers per row or three, and three more while alpha is kept and scaled.
@@ -203,32 +190,24 @@ class BlockDCDRun(Run):
         if options.start is not None:
             self._begin_at(options.start)
         self.best = BestValues()
-        # The cached rows of each block, by the block's first row.
-        self._cache: dict[int, Cached] = {}
-        self._primal: tuple[Vector, Bound] | None = None
-        self._point: DualPoint | None = None
+        # By the first row of each block: its cached rows, their positions among all rows, |x_k|^2.
+        self._cache: dict[int, tuple[Part, Indices, Vector]] = {}
 
     def _begin_at(self, start: Start) -> None:
         """Take alpha and w from a warm start, in a pass."""
-        problem, team, sums = self._problem, self._options.team, None
+        problem, team = self._problem, self._options.team
         response = Response(start.w, problem.C * (start.smoothing or _SLOPE))
-        for part in problem.parts():
-            alpha = None if start.alpha is None else start.alpha[part.span]
-            if alpha is None:
-                alpha = alpha_of_part(part, team, response, problem.loss, problem.C)
-            alpha = in_box(part, alpha, problem.loss, problem.C)
-            self._alpha[part.span] = alpha
-            self._note(part)
-            of_part = RowSums.of(part, alpha, problem.loss, problem.C, team)
-            sums = of_part if sums is None else sums + of_part
-        assert sums is not None
-        point = sums.point("start")
-        self._w, self._rounding = point.w, point.w_rounding
 
-    def _compute_w(self) -> None:
-        """Compute w from alpha in a pass, which resets its rounding."""
-        sums = dual_sums(self._problem, self._alpha, self._options.team, balanced=False)
-        point = sums.point("start")
+        def begin(part: Part) -> RowSums:
+            if start.alpha is None:
+                alpha = alpha_of_part(part, team, response, problem.loss, problem.C)
+            else:
+                alpha = start.alpha[part.span]
+            self._alpha[part.span] = in_box(part, alpha, problem.loss, problem.C)
+            self._note(part)
+            return RowSums.of(part, self._alpha[part.span], problem.loss, problem.C, team)
+
+        point = functools.reduce(operator.add, map(begin, problem.parts())).point("start")
         self._w, self._rounding = point.w, point.w_rounding
 
     def _note(self, part: Part) -> None:
@@ -245,47 +224,49 @@ class BlockDCDRun(Run):
 
     def epoch(self) -> Epoch:
         """Read all blocks, and make sweeps over the rows of each and over the cache."""
-        self._point = self._primal = None
+        self._dual_point = self._evaluated = None
+        problem, w, team, updates = self._problem, self._next, self._options.team, 0
+        free = problem.free_intercept
         if self._rounding * length(self._w) > _ROUNDING * self.best.gap:
-            self._compute_w()
-        problem, w, intercept, updates = self._problem, self._next, self._intercept, 0
-        errors = [scaled_error(product_error(w), length(w), factor) for factor in _MULTIPLES]
-        losses: list[LossSums] = []
-        sides: ClassSums | None = None
+            self._w, self._rounding = w_of_alpha(problem, self._alpha, team)
         self._before[:] = self._alpha[: self._before.size]
+        sums = None
         for part in problem.parts():
             self._note(part)
             if part.first == 0:
-                if intercept is not None:
-                    n_free = sum(c.rows.size for c in self._cache.values())
-                    intercept.set_height(self._w, self._t(), part.rows, n_free or part.rows.n_rows)
+                if self._intercept is not None:
+                    n_free = sum(rows.size for _, rows, _ in self._cache.values())
+                    self._intercept.set_height(self._w, self._t(), part.rows, n_free)
                 mean = self._w.copy()
-            of_part = self._losses(part, w, errors)
-            losses = [a + b for a, b in zip(losses, of_part, strict=True)] if losses else of_part
-            if problem.free_intercept:
+            of_part = losses_at_multiples(part, team, problem.loss, w)
+            if free:
                 before = self._before[part.span]
-                of_sides = ClassSums.of(part, before, problem.loss, problem.C, self._options.team)
-                sides = of_sides if sides is None else sides + of_sides
+                sides = ClassSums.of(part, before, problem.loss, problem.C, team)
+                of_part = np.array([*of_part, sides], dtype=object)
+            sums = of_part if sums is None else sums + of_part
             self._longest = length(self._w)
             updates += self._sweep_block(part) + self._visit_cache(part.active.size)
             mean += 0.5 * (self._w - mean)
-        if intercept is not None:
-            mean[-1] *= intercept.height / problem.intercept_scaling
+        assert sums is not None
+        if self._intercept is not None:
+            mean[-1] *= self._intercept.height / problem.intercept_scaling
         self._next = mean
-        self._primal = self._least(w, losses, errors) if w.any() else None
         if isinstance(problem, StreamedProblem):
             # It would take a pass to gather them.
             problem.weights = self._weights
         self._passes += 1
-        self._point = self._point_of_alpha() if sides is None else self._balanced(sides)
-        primal = math.inf if self._primal is None else self._primal[1].value
-        self.best.offer(primal, dual_bound(self._point)[0].value)
+        point = self._balanced(sums[-1]) if free else self._point_of_alpha()
+        self._dual_point, primal = lambda: point, math.inf
+        if w.any():
+            self._evaluated = best_multiple(problem, w, sums[: sums.size - free])
+            primal = self._evaluated[1].value
+        self.best.offer(primal, dual_bound(point)[0].value)
         return Epoch(epochs=self._passes, updates=updates)
 
     def _point_of_alpha(self) -> DualPoint:
         """The dual point of alpha."""
         w, rounding, rho = self._w, self._rounding, self._problem.intercept_scaling
-        if self._intercept is not None:
+        if rho:
             w = np.append(w[:-1], rho * self._t())
             rounding += 1.01 * rho * total(self._alpha).rounding
         return point_of(
@@ -300,31 +281,10 @@ class BlockDCDRun(Run):
 
         return sides.point(_SOURCE, balanced if self._options.keep_alpha else None)
 
-    def _losses(self, part: Part, w: Vector, errors: list[float]) -> list[LossSums]:
-        """The losses of a block's rows at the multiples of w."""
-        team, loss = self._options.team, self._problem.loss
-        products = np.empty(part.rows.n_rows)
-        multiply(part, w, products, team)
-        return [
-            losses_of(part, team, loss, factor * products, error)
-            for factor, error in zip(_MULTIPLES, errors, strict=True)
-        ]
-
-    def _least(
-        self, w: Vector, losses: list[LossSums], errors: list[float]
-    ) -> tuple[Vector, Bound]:
-        """The multiple of w with the least J, and J there."""
-        C, points = self._problem.C, []
-        for factor, sums, error in zip(_MULTIPLES, losses, errors, strict=True):
-            longer = factor * w
-            J = sums.primal(C, longer, error, free_intercept=self._problem.free_intercept)
-            points.append((longer, J))
-        return min(points, key=lambda point: point[1].high)
-
     def _sweep_block(self, part: Part) -> int:
         """Make sweeps over a block, and cache its free rows; return the number of updates."""
         problem, alpha, active, updates = self._problem, self._alpha[part.span], part.active, 0
-        squares = squares_of(part.rows)
+        squares = part.rows.squares_with(0.0)
         for _ in range(self._solver.sweeps):
             active, changed = self._sweep(part, squares, self._rng.permutation(active), alpha)
             updates += changed
@@ -332,21 +292,20 @@ class BlockDCDRun(Run):
         free = np.flatnonzero((alpha > 0.0) & (alpha < ends))
         most = int(self._share * part.rows.n_rows)
         if free.size > most:
-            free = self._rng.permutation(free)[:most]
-            free.sort()
+            free = np.sort(self._rng.permutation(free)[:most])
         kept = Part(part.rows.take(free), part.signed_weights[free])
-        self._cache[part.first] = Cached(kept, part.first + free, squares[free])
+        self._cache[part.first] = kept, part.first + free, squares[free]
         return updates
 
     def _visit_cache(self, n_rows: int) -> int:
         """Sweep over cached rows, after a block of so many; return the number of updates."""
         left, updates, rng = self._solver.visits * n_rows, 0, self._rng
-        cached = [c for c in self._cache.values() if c.rows.size]
-        if not cached:
+        cached = [entry for entry in self._cache.values() if entry[1].size]
+        if not cached or left <= 0:
             return 0
-        most = sum(c.rows.size for c in cached) * _CALLS / max(left, 1.0)
+        most = sum(rows.size for _, rows, _ in cached) * _CALLS / max(left, 1.0)
         pieces = max(1, int(min(_PIECES, most)) // len(cached))
-        while left > 0:
+        while True:
             for i in rng.permutation(np.arange(pieces * len(cached)) % len(cached)):
                 part, rows, squares = cached[i]
                 order = rng.choice(rows.size, -(-rows.size // pieces), replace=False)
@@ -355,8 +314,7 @@ class BlockDCDRun(Run):
                 self._alpha[rows] = alpha
                 left -= order.size
                 if left <= 0:
-                    break
-        return updates
+                    return updates
 
     def _sweep(
         self, part: Part, squares: Vector, order: Indices, alpha: Vector
@@ -367,7 +325,7 @@ class BlockDCDRun(Run):
         if intercept is not None:
             arrays = arrays._replace(intercept_scaling=intercept.height)
             squares = squares + intercept.height**2
-        active, sums, rounding = visit(
+        active, (updates, *_, paths), rounding = visit(
             part, order, self._longest,
             lambda piece: sweep(
                 problem.loss, arrays, part.signed_weights, squares, problem.C, _OMEGA, 1.0, -_FAR,
@@ -375,37 +333,18 @@ class BlockDCDRun(Run):
             ),
         )  # fmt: skip
         self._rounding += rounding
-        self._longest += sum(result[-1] for result in sums)
+        self._longest += sum(paths)
         if intercept is not None:
             self._longest += intercept.move(w)
-        return active, sum(result[1] for result in sums)
+        return active, sum(updates)
 
     def candidates(self) -> Iterator[Vector]:
         """The mean whose J comes with the next pass."""
         yield self._next
 
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """A multiple of the w with which the last pass began, and J there."""
-        return self._primal
-
-    def dual(self) -> DualPoint | None:
-        """The point alpha, after a complete pass."""
-        return self._point
-
     def drop_cache(self) -> None:
         """Free the memory of the cache; it fills again in the next pass."""
         self._cache.clear()
-
-
-def squares_of(rows: Rows) -> Vector:
-    """The squared lengths of rows without the intercept."""
-    squares = np.empty(rows.n_rows)
-    if isinstance(rows.arrays, CsrRows):
-        starts = rows.arrays.indptr
-    else:
-        starts = np.arange(rows.n_rows + 1) * rows.n_columns
-    squared_norms(rows.arrays.values.reshape(-1), starts, 0.0, squares)
-    return squares
 
 
 def cache_room(rows: Any) -> int:

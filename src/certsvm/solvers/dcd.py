@@ -29,13 +29,10 @@ Reference: C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararaja
 Coordinate Descent Method for Large-scale Linear SVM, ICML 2008.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
-from certsvm.kernels.losses import LOSS_TYPES
+from certsvm.kernels.losses import BOTH_LOSSES
 from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Solver
 from certsvm.solvers.dual_coordinates import DualCoordinateRun
@@ -46,7 +43,7 @@ _SPREAD = 0.1
 
 
 @dataclass(frozen=True)
-class DCD(Solver):
+class DCD(Solver, eps="> 0"):
     """Dual coordinate descent.
 
     Parameters
@@ -63,26 +60,20 @@ class DCD(Solver):
     'dcd'
     """
 
-    name: ClassVar[str] = "dcd"
-    warm_starts_from_alpha: ClassVar[bool] = True
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
-    frees_intercept: ClassVar[bool] = True
-    ranges: ClassVar = {"eps": "> 0"}
+    name = "dcd"
+    warm_starts_from_alpha = True
+    losses = BOTH_LOSSES
+    frees_intercept = True
 
     shrinking: bool = True
     eps: float | None = None
 
-    def start(self, problem: Problem, options: Options) -> DCDRun:
-        """Begin a run."""
-        return DCDRun(self, problem, options)
 
-
-class DCDRun(DualCoordinateRun):
+class DCDRun(DualCoordinateRun, of=DCD):
     """Dual coordinate descent on one problem."""
 
     def __init__(self, solver: DCD, problem: Problem, options: Options) -> None:
-        super().__init__(problem, options)
-        self._solver = solver
+        super().__init__(solver, problem, options)
         self._spread = _SPREAD if solver.eps is None else solver.eps
         self._activate_all()
 
@@ -93,29 +84,16 @@ class DCDRun(DualCoordinateRun):
 
     def epoch(self) -> Epoch:
         """Visit every active row once."""
-        self._passes += 1
-        self._complete = False
         self._rng.shuffle(self._order)
         swept = self._visit(self._order, 1.0, *self._thresholds)
-        self._order = swept.active
-        finished = self._shrink(swept.largest, swept.smallest)
-        self._complete = True
-        return Epoch(
-            epochs=self._passes,
-            updates=swept.updates,
-            primal_estimate=self._dual_value + swept.gap,
-            finished=finished,
-        )
-
-    def _shrink(self, largest: float, smallest: float) -> bool:
-        """Set the thresholds of the next pass; return whether ``eps`` is reached."""
+        self._order, updates, gap, largest, smallest = swept
+        finished = False
         if largest - smallest <= self._spread:
             if self._order.size == self._problem.m:
-                if self._solver.eps is not None:
-                    return True
-                self._spread *= 0.1
+                finished = self._solver.eps is not None
+                self._spread *= 1.0 if finished else 0.1
             self._activate_all()
         elif self._solver.shrinking:
             low = smallest if smallest < 0 else -math.inf
             self._thresholds = low, largest if largest > 0 else math.inf
-        return False
+        return self._end_pass(updates, gap, finished=finished)

@@ -139,11 +139,12 @@ def direction_from_rows(
     if problem.free_intercept:
         offset, g[-1] = rho**2, 0.0
     K, n = row_products(rows, team), free.size
-    scales, products, M = np.sqrt(weights) * problem.labels[free], np.empty(n), np.empty((n, n))
-    objective.products_of(rows.arrays, free, g, 0, n, products)
+    scales, products = np.sqrt(weights) * problem.labels[free], np.empty(n)
+    objective.products_of(rows.arrays, free, g, products)
     b = scales * products
+    M = (K[np.ix_(free, free)] - offset) * scales * scales[:, None]
     largest = float((scales**2 * K.diagonal()[free]).max(initial=0.0))
-    objective.scaled_submatrix(K, free, scales, offset, 1.0 + _RIDGE * n * largest, M)
+    M.flat[:: n + 1] += 1.0 + _RIDGE * n * largest
     solution = solve(M, np.column_stack([b, scales]))
     if solution is None:
         return -gradient

@@ -21,12 +21,10 @@ of w moved by b_hat / rho, that is the problem whose intercept is penalised: ste
 is the proximal point method for b, with the term (b - b_hat)^2 / (2 rho^2).
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,18 +36,19 @@ from certsvm.certificates.dual import (
     dual_sum,
     dual_sums,
     point_of,
-)
+)  # fmt: skip
 from certsvm.certificates.primal import multiply
 from certsvm.certificates.rounding import length, updates_rounding
 from certsvm.kernels import losses
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.losses import Loss, box_end
-from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
+from certsvm.kernels.losses import Loss, box_end, response, smoothing_centre
+from certsvm.kernels.rows import RowArrays, Vector, add, visit_row
 from certsvm.kernels.vectors import inner
-from certsvm.problem.base import BaseProblem
+from certsvm.problem.base import BaseProblem, PartedProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part
-from certsvm.solvers.base import Options, Run, Start
+from certsvm.resources import Team
+from certsvm.solvers.base import Epoch, Options, Run, Solver, Start
 from certsvm.solvers.directions import cost_of_balance
 
 Indices = NDArray[np.int64]
@@ -67,41 +66,26 @@ def visit(
 
     The kernel moves the rows that stay active to the front of its piece, and returns their number,
     the number of updates, sums of its own, and the lengths of all updates of w. Returns the rows
-    that stay active, what the kernel returned for each piece, and the rounding in w.
+    that stay active, all but the first of these results, each as a tuple with one for each piece,
+    and the rounding in w.
     """
-    kept, sums = 0, []
+    kept, results = 0, []
     for piece in part.slices(order):
-        result = steps(piece)
-        order[kept : kept + result[0]] = piece[: result[0]]
-        kept += result[0]
-        sums.append(result)
+        n_active, *sums = steps(piece)
+        order[kept : kept + n_active] = piece[:n_active]
+        kept += n_active
+        results.append(sums)
+    columns = list(zip(*results, strict=True))
     # Neither w nor a step was ever longer.
-    reach = longest + sum(result[-1] for result in sums)
-    return order[:kept], sums, updates_rounding(sum(r[1] for r in sums), reach, reach)
-
-
-class Swept(NamedTuple):
-    """The rows that stay active after a sweep, and its sums."""
-
-    active: Indices
-    updates: int
-    gap: float
-    """An estimate of J - L."""
-    largest: float
-    """The largest and the smallest projected gradient."""
-    smallest: float
+    reach = longest + sum(columns[-1])
+    return order[:kept], columns, updates_rounding(sum(columns[0]), reach, reach)
 
 
 class DualCoordinateRun(Run):
-    """A run that moves alpha one coordinate at a time, and w with it.
+    """A run that moves alpha one coordinate at a time, and w with it."""
 
-    A pass sets ``_complete`` to False and, at its end, back to True: in between, w may not belong
-    to alpha.
-    """
-
-    def __init__(self, problem: Problem, options: Options) -> None:
-        self._problem, self._rng, self._team = problem, options.rng, options.team
-        self._keep_alpha, self._passes = options.keep_alpha, 0
+    def __init__(self, solver: Solver, problem: Problem, options: Options) -> None:
+        super().__init__(solver, problem, options)
         self.alpha = starting_alpha(problem, options.start)
         # The intercept divided by rho, if it is free: the multiplier of sum_k label_k alpha_k = 0.
         self._multiplier = 0.0
@@ -109,21 +93,25 @@ class DualCoordinateRun(Run):
             self._multiplier = float(options.start.w[-1])
         self._compute_w()
         self._dual_value = 0.0
-        self._complete = True
+        self._dual_point = self._point
 
     def _compute_w(self) -> None:
         """Compute w from alpha, which resets its rounding."""
-        # As if the intercept were penalised.
-        sums = dual_sums(self._problem, self.alpha, self._team, balanced=False)
-        point = sums.point("start")
-        self._w, self._rounding = point.w, point.w_rounding
+        self._w, self._rounding = w_of_alpha(self._problem, self.alpha, self._options.team)
         if self._problem.free_intercept:
             self._w[-1] += self._multiplier
 
-    def _visit(self, order: Indices, omega: float, low: float, high: float) -> Swept:
-        """Make a step on each row of ``order``, by the kernel ``sweep``."""
+    def _visit(
+        self, order: Indices, omega: float, low: float, high: float
+    ) -> tuple[Indices, int, float, float, float]:
+        """Make a step on each row of ``order``, by the kernel ``sweep``.
+
+        Returns the rows that stay active, the number of updates, an estimate of J - L, and the
+        largest and the smallest projected gradient. Until the pass ends, w may not belong to alpha.
+        """
+        self._dual_point = None
         problem, alpha, w = self._problem, self.alpha, self._w
-        active, sums, rounding = visit(
+        active, (updates, gaps, largest, smallest, _), rounding = visit(
             problem, order, length(w),
             lambda piece: sweep(
                 problem.loss, problem.rows.arrays, problem.signed_weights,
@@ -131,7 +119,7 @@ class DualCoordinateRun(Run):
             ),
         )  # fmt: skip
         self._rounding += rounding
-        gap = sum(result[2] for result in sums)
+        gap = sum(gaps)
         regularised = problem.regularised(w)
         dual = dual_sum(problem, alpha).value - 0.5 * inner(regularised, regularised)
         if problem.free_intercept:
@@ -144,29 +132,28 @@ class DualCoordinateRun(Run):
             w[-1] += off
         else:
             self._dual_value = max(self._dual_value, dual)
-        return Swept(
-            active,
-            updates=sum(result[1] for result in sums),
-            gap=max(gap, 0.0),
-            largest=max((result[3] for result in sums), default=0.0),
-            smallest=min((result[4] for result in sums), default=0.0),
-        )
+        return active, sum(updates), max(gap, 0.0), max(largest), min(smallest)
 
-    def candidates(self) -> Iterator[Vector]:
-        """The weight vector w of alpha."""
-        yield self._w
+    def _end_pass(self, updates: int, gap: float, **others: Any) -> Epoch:
+        """What a complete pass reports, given an estimate of J - L."""
+        self._passes += 1
+        self._dual_point = self._point
+        primal = self._dual_value + gap
+        return Epoch(epochs=self._passes, updates=updates, primal_estimate=primal, **others)
 
-    def dual(self) -> DualPoint | None:
-        """The point alpha, after a complete pass."""
-        if not self._complete:
-            return None
-        if self._problem.free_intercept:
-            point = dual_point(self._problem, self.alpha.copy(), "dual coordinates", self._team)
-            return point if self._keep_alpha else replace(point, alpha=None)
-        return point_of(
-            self._problem, self.alpha, self._w, self._rounding, "dual coordinates",
-            keep_alpha=self._keep_alpha,
-        )  # fmt: skip
+    def _point(self) -> DualPoint:
+        """The point alpha."""
+        problem, keep_alpha, source = self._problem, self._options.keep_alpha, "dual coordinates"
+        if problem.free_intercept:
+            point = dual_point(problem, self.alpha.copy(), source, self._options.team)
+            return point if keep_alpha else replace(point, alpha=None)
+        return point_of(problem, self.alpha, self._w, self._rounding, source, keep_alpha=keep_alpha)
+
+
+def w_of_alpha(problem: PartedProblem, alpha: Vector, team: Team) -> tuple[Vector, float]:
+    """sum_k alpha_k y_k, as if the intercept were penalised, and its rounding."""
+    point = dual_sums(problem, alpha, team, balanced=False).point("start")
+    return point.w, point.w_rounding
 
 
 @kernel
@@ -184,17 +171,10 @@ def sweep(
     of updates, the contribution of these rows to the gap, each when it was visited, the largest and
     the smallest projected gradient (G, or zero if the box forbids the step), and sum |step| |y_k|.
     """
-    kept, updates = 0, 0
-    gap, path = 0.0, 0.0
+    kept, updates, gap, path = 0, 0, 0.0, 0.0
     largest, smallest = -math.inf, math.inf
     for i in range(order.size):
-        if i + AHEAD < order.size:
-            prefetch_row(rows, order[i + AHEAD])
-        k = order[i]
-        signed_weight = signed_weights[k]
-        weight = abs(signed_weight)
-        label = 1.0 if signed_weight > 0.0 else -1.0
-        margin = label * dot(rows, k, w)
+        k, weight, label, margin = visit_row(rows, signed_weights, order, i, w)
         old = alpha[k]
         G = losses.dual_gradient(loss, margin, old, C, weight)
         projected = G
@@ -230,9 +210,26 @@ def starting_alpha(problem: Problem, start: Start | None) -> Vector:
         return np.zeros(problem.rows.n_rows)
     if start.alpha is None:
         return alpha_from_margins(problem, start.w)
-    feasible = in_box(problem, start.alpha, problem.loss, problem.C)
-    _, scale = dual_bound(dual_point(problem, feasible, "start"))
-    return np.minimum(scale * feasible, box_end(problem.loss, problem.C, problem.weights))
+    return best_multiple(problem, [in_box(problem, start.alpha, problem.loss, problem.C)])
+
+
+def alpha_from_margins(problem: Problem, w: Vector) -> Vector:
+    """The alpha with the largest dual bound, over all widths delta and multiples of alpha."""
+    loss, C, weights = problem.loss, problem.C, problem.weights
+    products = multiply(problem, w)
+    centre, widths = smoothing_centre(loss, C, weights), _WIDTHS[:1] if loss.is_smooth else _WIDTHS
+    responses = (response(loss, products, centre, C / (2.0 * d), C, weights) for d in widths)
+    return best_multiple(problem, (in_box(problem, alpha, loss, C) for alpha in responses))
+
+
+def best_multiple(problem: Problem, alphas: Iterable[Vector]) -> Vector:
+    """The multiple of one of several feasible alpha that has the largest dual bound."""
+    best, best_alpha = -math.inf, np.zeros(problem.rows.n_rows)
+    for alpha in alphas:
+        bound, scale = dual_bound(dual_point(problem, alpha, "start"))
+        if bound.low > best:
+            best, best_alpha = bound.low, scale * alpha
+    return np.minimum(best_alpha, box_end(problem.loss, problem.C, problem.weights))
 
 
 def in_box(rows: Part | BaseProblem, alpha: Vector, loss: Loss, C: float) -> Vector:
@@ -241,19 +238,3 @@ def in_box(rows: Part | BaseProblem, alpha: Vector, loss: Loss, C: float) -> Vec
     clipped = np.clip(alpha, 0.0, box_end(loss, C, rows.weights))
     inside: Vector = np.where(rows.weights > 0.0, clipped, 0.0)
     return inside
-
-
-def alpha_from_margins(problem: Problem, w: Vector) -> Vector:
-    """The alpha with the largest dual bound, over all widths delta and multiples of alpha."""
-    loss, C, weights = problem.loss, problem.C, problem.weights
-    box, centre = box_end(loss, C, weights), losses.smoothing_centre(loss, C, weights)
-    products = np.empty(problem.rows.n_rows)
-    multiply(problem, w, products)
-    best, best_alpha = -np.inf, np.zeros(problem.rows.n_rows)
-    for delta in _WIDTHS[:1] if loss.is_smooth else _WIDTHS:
-        unclipped = losses.response(loss, products, centre, C / (2.0 * delta), C, weights)
-        alpha = np.clip(unclipped, 0.0, box)
-        bound, scale = dual_bound(dual_point(problem, alpha, "margins"))
-        if bound.low > best:
-            best, best_alpha = bound.low, scale * alpha
-    return np.minimum(best_alpha, box)

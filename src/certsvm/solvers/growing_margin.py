@@ -37,10 +37,9 @@ from numpy.typing import NDArray
 
 from certsvm.certificates.rounding import updates_rounding
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
+from certsvm.kernels.rows import RowArrays, Vector, add, visit_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import PartedProblem
-from certsvm.problem.rows import Part
 
 
 class GrowingMargin:
@@ -73,7 +72,8 @@ class GrowingMargin:
         self.a: NDArray[Any] = (problem.lambda_ * t * w).astype(dtype)
         self.error_mass, self.updates = 0.0, 0
         self.counts = np.zeros(problem.n_rows if keep_counts else 0, dtype=np.int64)
-        self._squared_length_start = self._squared_length
+        start = self.a.astype(np.float64)
+        self._squared_length_start = inner(start, start)
 
     def snapshot(self) -> GrowingMargin:
         """A copy of the state."""
@@ -82,16 +82,14 @@ class GrowingMargin:
         return other
 
     def present(
-        self, order: NDArray[np.int64], ell: int = 1, part: Part | None = None
+        self, order: NDArray[np.int64], ell: int = 1, part: Any = None
     ) -> tuple[int, float]:
         """Present the rows of ``order``, each ``ell`` times in a row.
 
         ``order`` indexes the rows of ``part``, by default those of a problem in memory. Returns the
         number of margin errors, and the weighted hinge sum from the products before each update.
         """
-        if part is None:
-            assert isinstance(self.problem, Part)
-            part = self.problem
+        part = part or self.problem
         counts = self.counts[part.span] if self.counts.size else self.counts
         margin_errors, loss = 0, 0.0
         for piece in part.slices(order):
@@ -120,13 +118,8 @@ class GrowingMargin:
     @property
     def squared_norm(self) -> float:
         """|w|^2."""
-        scale = self.problem.lambda_ * self.t
-        return self._squared_length / (scale * scale) if self.t else 0.0
-
-    @property
-    def _squared_length(self) -> float:
-        a = self.a.astype(np.float64, copy=False)
-        return inner(a, a)
+        w = self.w
+        return inner(w, w)
 
     @property
     def largest_norm(self) -> float:
@@ -153,11 +146,8 @@ def errors_among(ell: int, P: float, lambda_: float, curvature: float) -> int:
     slack = (ell - 1) * lambda_ - P
     if slack < 0.0:
         return 0
-    steps = slack / max(curvature, lambda_)
     # Compared as floats: the quotient may be beyond any integer type.
-    if steps >= ell - 1:
-        return ell
-    return int(steps) + 1
+    return int(min(slack / max(curvature, lambda_), ell - 1.0)) + 1
 
 
 @kernel
@@ -170,29 +160,15 @@ def present(
     Returns the number of margin errors, the sum of s_k over them, the number of additions to a, and
     the weighted hinge sum.
     """
-    margin_errors, updates = 0, 0
-    error_mass, loss = 0.0, 0.0
+    margin_errors, updates, error_mass, loss = 0, 0, 0.0, 0.0
     for i in range(order.size):
-        if i + AHEAD < order.size:
-            prefetch_row(rows, order[i + AHEAD])
-        k = order[i]
-        signed_weight = signed_weights[k]
-        weight = abs(signed_weight)
-        margin = dot(rows, k, a)
-        if signed_weight < 0.0:
-            margin = -margin
+        k, weight, label, margin = visit_row(rows, signed_weights, order, i, a)
         threshold = lambda_ * t
         P = margin - threshold
-        if ell == 1:
-            errors = 1 if margin <= threshold else 0
-        else:
-            errors = errors_among(ell, P, lambda_, weight * squared_norms[k])
+        errors = errors_among(ell, P, lambda_, weight * squared_norms[k])
         if errors > 0:
-            if P < 0.0:
-                loss += weight * (-P / threshold if t > 0 else 1.0)
-            elif t == 0:
-                loss += weight
-            add(rows, k, errors * signed_weight, a)
+            loss += weight * (max(-P, 0.0) / threshold if t > 0 else 1.0)
+            add(rows, k, errors * label * weight, a)
             margin_errors += errors
             error_mass += errors * weight
             updates += 1

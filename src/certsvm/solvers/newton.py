@@ -33,7 +33,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import DualPoint, balancing, dual_bound, dual_sums
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.losses import LOSS_TYPES, response_slope, smoothing_centre
+from certsvm.kernels.losses import BOTH_LOSSES, response_slope, smoothing_centre
 from certsvm.kernels.rows import Vector
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.problems import Problem
@@ -66,7 +66,7 @@ class Newton(Solver):
     name: ClassVar[str] = "newton"
     warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = SummableProblem
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    losses: ClassVar = BOTH_LOSSES
     frees_intercept: ClassVar[bool] = True
     ranges: ClassVar = {"max_size": "> 0"}
 
@@ -86,6 +86,7 @@ class NewtonRun(Run):
     """The second-order method on one problem."""
 
     computes_primal = True
+    _best_point: DualPoint
 
     def __init__(self, problem: Problem, options: Options, *, samples: bool = True) -> None:
         self._problem, self._options = problem, options
@@ -111,14 +112,13 @@ class NewtonRun(Run):
         # The best alpha(w) so far and its bound: that after a step need not be the best, since a
         # new problem has another alpha at the same w.
         self._best_dual = Bound(-math.inf, 0.0)
-        self._best_point: DualPoint | None = None
         self._compute_alpha()
         self._compute_primal()
 
     @property
     def sigma(self) -> float:
         """The slope of alpha as a function of the margin."""
-        return self._schedule.sigma * self._problem.C
+        return float(self._schedule.sigma * self._problem.C)
 
     def _compute_alpha(self) -> None:
         """Compute alpha(w), its dual point and the gradient from the products of w."""
@@ -161,7 +161,7 @@ class NewtonRun(Run):
         problem, options, loss = self._problem, self._options, self._problem.loss
         products, along, weights = self._products, self._along, problem.weights
         self._steps += 1
-        self._last_primal = self._last_dual = None
+        self._evaluated = self._dual_point = None
         square = directions.squared_gradient(problem, products.w, self._gradient)
         rounding = self._answer[1].rounding + self._best_dual.rounding
         move = self._schedule.judge(
@@ -180,10 +180,11 @@ class NewtonRun(Run):
         falls = partial(smoothing.clipped_sum, *arguments)
         step = smoothing.minimum_along(problem, w, along.w, falls)
         self._schedule.note_step(step)
-        products.mix(1.0, step, along, options.team)
+        products.mix(1.0, step, along)
         self._compute_alpha()
         self._compute_primal()
-        self._last_primal, self._last_dual = self._answer, self._best_point
+        point, self._evaluated = self._best_point, self._answer
+        self._dual_point, self._w = lambda: point, self._answer[0]
         return Epoch(
             epochs=self._steps,
             free=free.size,
@@ -193,7 +194,7 @@ class NewtonRun(Run):
 
     def warm_start(self) -> Start | None:
         """The vector w with the slope of alpha, and alpha if it is kept."""
-        if self._last_dual is None:
+        if self._dual_point is None:
             return None
         alpha = self._alpha.copy() if self._options.keep_alpha else None
         return Start(self._products.w.copy(), self._steps, alpha, self._schedule.sigma)

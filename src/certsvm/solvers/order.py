@@ -7,9 +7,8 @@ converge badly; a sample shows this, and then the order is random throughout. Th
 copied.
 """
 
-from __future__ import annotations
-
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from certsvm.problem.rows import Part
@@ -70,12 +69,8 @@ def neighbours_are_alike(part: Part, rng: np.random.Generator) -> bool:
 def mean_cosine(part: Part, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
     """The mean cosine of y_k over pairs of rows; zero for those of no length."""
     rows, labels = part.rows, part.labels
-    one, other = (rows.matrix[which].astype(np.float64) for which in (left, right))
-    if isinstance(one, np.ndarray):
-        products = np.einsum("ij,ij->i", one, other)
-    else:
-        products = np.asarray(one.multiply(other).sum(axis=1)).ravel()
-    products += rows.intercept_scaling**2
+    one, other = (sp.csr_matrix(rows.matrix[which], dtype=np.float64) for which in (left, right))
+    products = np.asarray(one.multiply(other).sum(axis=1)).ravel() + rows.intercept_scaling**2
     sizes = rows.norms[left] * rows.norms[right]
     sizes[sizes == 0.0] = np.inf
     return float((labels[left] * labels[right] * products / sizes).mean())

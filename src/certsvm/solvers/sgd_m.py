@@ -18,10 +18,7 @@ for ell = 1 never does. No bound depends on the estimate: it only decides when J
 Reference: Panagiotakopoulos and Tsampouka (2013), Section 3 (SGD-m).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
 
 from certsvm.solvers.sgd_s import SGDs
 
@@ -41,7 +38,7 @@ class SGDm(SGDs):
     [5, 5, 5, 5, 1, 1, 1, 1, 1, 5, 5]
     """
 
-    name: ClassVar[str] = "sgd-m"
+    name = "sgd-m"
 
     def ell(self, passes: int) -> int:
         """The number of presentations of each row in a pass; passes count from 1."""

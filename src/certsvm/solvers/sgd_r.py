@@ -14,11 +14,8 @@ counts m presentations as a pass.
 Reference: Panagiotakopoulos and Tsampouka (2013), Section 3 (SGD-r).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
@@ -36,19 +33,15 @@ class SGDr(Solver):
     'sgd-r'
     """
 
-    name: ClassVar[str] = "sgd-r"
-    certifies: ClassVar[bool] = False
-
-    def start(self, problem: Problem, options: Options) -> SGDrRun:
-        """Begin a run."""
-        return SGDrRun(problem, options)
+    name = "sgd-r"
+    certifies = False
 
 
-class SGDrRun(Run):
+class SGDrRun(Run, of=SGDr):
     """SGD-r on one problem."""
 
-    def __init__(self, problem: Problem, options: Options) -> None:
-        self._problem, self._rng = problem, options.rng
+    def __init__(self, solver: SGDr, problem: Problem, options: Options) -> None:
+        super().__init__(solver, problem, options)
         self._state = GrowingMargin(problem, options.first_w(problem), options.first_t(problem))
 
     def epoch(self) -> Epoch:

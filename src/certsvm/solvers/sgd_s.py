@@ -36,11 +36,9 @@ Difference: the paper has L^T over all passes, the latest bounds, and the last w
 Reference: Panagiotakopoulos and Tsampouka (2013), Sections 2 and 3 (SGD-s).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +58,7 @@ _SPACING = 1.5
 
 
 @dataclass(frozen=True)
-class SGDs(Solver):
+class SGDs(Solver, f="> 0", windows=">= 0", precision='"double" or "single"'):
     """SGD in complete passes, each row presented once.
 
     Parameters
@@ -85,10 +83,9 @@ class SGDs(Solver):
     'sgd-s'
     """
 
-    name: ClassVar[str] = "sgd-s"
-    n_vectors: ClassVar[int] = 12
-    problem_type: ClassVar[type[Any]] = PartedProblem
-    ranges: ClassVar = {"f": "> 0", "windows": ">= 0", "precision": '"double" or "single"'}
+    name = "sgd-s"
+    n_vectors = 12
+    problem_type = PartedProblem
 
     f: float = 1.2
     windows: int = 6
@@ -99,34 +96,27 @@ class SGDs(Solver):
         """The number of presentations of each row in a pass; passes count from 1."""
         return 1
 
-    def start(self, problem: PartedProblem, options: Options) -> SGDsRun:
-        """Begin a run; keeping alpha costs an integer per row and snapshot."""
-        return SGDsRun(self, problem, options)
 
-
-class SGDsRun(Run):
-    """SGD-s, or SGD-m, on one problem."""
+class SGDsRun(Run, of=SGDs):
+    """SGD-s, or SGD-m, on one problem. Keeping alpha costs an integer per row and snapshot."""
 
     def __init__(self, solver: SGDs, problem: PartedProblem, options: Options) -> None:
-        self._solver, self._problem, self._rng = solver, problem, options.rng
-        self.solver_name = solver.name
-        self._passes = 0
-        self._order = self._order_in(problem) if isinstance(problem, Problem) else None
+        super().__init__(solver, problem, options)
         self._state = GrowingMargin(
             problem, options.first_w(problem), options.first_t(problem),
             keep_counts=options.keep_alpha or solver.precision == "single",
             dtype=float_type(solver, solver.precision, problem),
         )  # fmt: skip
         self._windows = Windows(self._state, solver.windows)
-        # The start of the best window; None during a pass.
-        self._best: GrowingMargin | None = None
+        # To sample the rows once; blocks of a stream have orders of their own.
+        self._order = self._order_in(problem) if isinstance(problem, Problem) else None
 
     def _order_in(self, part: Part) -> Order:
         return Order(part, self._rng, shuffled=self._solver.shuffled)
 
     def epoch(self) -> Epoch:
         """Present every row ell times, in a new random order."""
-        self._best = None
+        self._dual_point = None
         self._passes += 1
         ell = self._solver.ell(self._passes)
         margin_errors, loss = 0, 0.0
@@ -135,7 +125,8 @@ class SGDsRun(Run):
             errors, losses = self._state.present(order.permuted(part.active), ell, part)
             margin_errors += errors
             loss += losses
-        self._best, dual = self._windows.best()
+        since, dual = self._windows.best()
+        self._dual_point = lambda: self._windows.point(since)
         self._windows.observe()
         return Epoch(
             epochs=self._state.T,
@@ -147,14 +138,9 @@ class SGDsRun(Run):
     def candidates(self) -> Iterator[Vector]:
         """The last iterate, then the average w of the best window."""
         yield self._state.w
-        point = self.dual()
-        if point is not None:
+        if (point := self.dual()) is not None:
             # If the dual point is scaled down, the average is too long by the same factor.
             yield dual_bound(point)[1] * point.w
-
-    def dual(self) -> DualPoint | None:
-        """The dual point of the best window, by Proposition 2."""
-        return None if self._best is None else self._windows.point(self._best)
 
 
 class Windows:

@@ -40,7 +40,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import ClassSums, DualPoint, Response, RowSums
 from certsvm.certificates.primal import LossSums, losses_of, multiply
 from certsvm.certificates.rounding import product_error
-from certsvm.kernels.losses import LOSS_TYPES, Loss, response_slope, smoothing_centre
+from certsvm.kernels.losses import BOTH_LOSSES, Loss, response_slope, smoothing_centre
 from certsvm.kernels.vectors import inner
 from certsvm.problem.base import SummableProblem
 from certsvm.problem.problems import Problem
@@ -78,7 +78,7 @@ class SmoothedNewton(Solver):
 
     name: ClassVar[str] = "smoothed-newton"
     problem_type: ClassVar[type[Any]] = SummableProblem
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    losses: ClassVar = BOTH_LOSSES
     frees_intercept: ClassVar[bool] = True
     ranges: ClassVar = {"max_size": "> 0"}
 
@@ -107,7 +107,7 @@ class SmoothedNewtonRun(Run):
         # Where the dual bound was best.
         self.best_response = Response(np.zeros(problem.dimension), self.sigma)
         # The last solution of a smooth problem.
-        self._solved_w = options.first_w(problem)
+        self._w = self._solved_w = options.first_w(problem)
         if samples and start is None and not isinstance(problem, Problem):
             self._begin_on_first_rows(rules)
         # The point of the next pass, and the step that leads there.
@@ -116,7 +116,7 @@ class SmoothedNewtonRun(Run):
     @property
     def sigma(self) -> float:
         """The slope of alpha as a function of the margin."""
-        return self._schedule.sigma * self._problem.C
+        return float(self._schedule.sigma * self._problem.C)
 
     def _begin_on_first_rows(self, rules: schedule.Rules) -> None:
         problem, d = self._problem, self._problem.dimension
@@ -134,13 +134,13 @@ class SmoothedNewtonRun(Run):
             run.epoch()
             if run.best.relative_gap <= _FIRST_GAP:
                 break
-        self._solved_w, sigma = next(run.candidates()), run._schedule.sigma
+        self._solved_w, sigma = run._w, run._schedule.sigma
         self._schedule = Schedule(rules, sigma=sigma, sample_primal=run.best.primal)
 
     def epoch(self) -> Epoch:
         """Make one pass, at the point chosen after the last one."""
         problem, (w, along) = self._problem, self._next
-        self._last_primal = self._last_dual = None
+        self._evaluated = self._dual_point = None
         response = Response(w, self.sigma)
         sums, point = read(problem, response, along, self._options)
         gradient = directions.gradient_at(problem, w, sums.rows.w)
@@ -161,7 +161,7 @@ class SmoothedNewtonRun(Run):
             self._choose(w, gradient, sums)
         else:
             self._next = w + (step - 1.0) * along, None
-        self._last_primal, self._last_dual = (w, primal), point
+        self._w, self._evaluated, self._dual_point = w, (w, primal), lambda: point
         return Epoch(
             epochs=self._passes,
             free=sums.free,

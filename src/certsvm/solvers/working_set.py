@@ -18,7 +18,7 @@ products of w with all rows, which give J exactly, return rows that left too ear
 set, and serve to search the plane of the best w so far and the current one.
 After several sweeps, that is the mean of their w: J(w) is far more sensitive than L(alpha) to the
 steps of the last sweep, and in the mean they cancel.
-If there are many more rows than columns, the first selection follows the first sweep.
+If there are many more rows than columns, the first evaluation follows the first sweep.
 
 Rows are visited in blocks of neighbours if that is faster and harmless (``order``).
 
@@ -31,20 +31,17 @@ References: C.-J. Hsieh et al. (2008), as for ``dcd``; T. Joachims, Making Large
 Practical (1999), for working sets and shrinking.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certsvm.certificates.certificate import relative_gap
 from certsvm.certificates.primal import Products
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels import losses
-from certsvm.kernels.jit import kernel, reordering_kernel
-from certsvm.kernels.losses import LOSS_TYPES, Loss
+from certsvm.kernels.jit import reordering_kernel
+from certsvm.kernels.losses import BOTH_LOSSES, Loss
 from certsvm.kernels.vectors import inner
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Vector
@@ -75,7 +72,7 @@ _RIDGE = 1e-9
 
 
 @dataclass(frozen=True)
-class WorkingSet(Solver):
+class WorkingSet(Solver, omega="between 0 and 2", shrink_margin="> 0"):
     """Dual coordinate descent on working sets.
 
     Parameters
@@ -94,22 +91,17 @@ class WorkingSet(Solver):
     'working-set'
     """
 
-    name: ClassVar[str] = "working-set"
-    warm_starts_from_alpha: ClassVar[bool] = True
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
-    frees_intercept: ClassVar[bool] = True
-    ranges: ClassVar = {"omega": "between 0 and 2", "shrink_margin": "> 0"}
+    name = "working-set"
+    warm_starts_from_alpha = True
+    losses = BOTH_LOSSES
+    frees_intercept = True
 
     omega: float = 1.2
     shrink_margin: float = 0.1
     shuffled: bool | None = None
 
-    def start(self, problem: Problem, options: Options) -> WorkingSetRun:
-        """Begin a run."""
-        return WorkingSetRun(self, problem, options)
 
-
-class WorkingSetRun(DualCoordinateRun):
+class WorkingSetRun(DualCoordinateRun, of=WorkingSet):
     """Dual coordinate descent on working sets, on one problem."""
 
     computes_primal = True
@@ -117,9 +109,7 @@ class WorkingSetRun(DualCoordinateRun):
     def __init__(
         self, solver: WorkingSet, problem: Problem, options: Options, order: Order | None = None
     ) -> None:
-        super().__init__(problem, options)
-        self._solver = solver
-        self._target = options.target
+        super().__init__(solver, problem, options)
         self._sweeps = 0 if options.start is None else 1
         self._active = problem.active.copy()
         self._order = order or Order(problem, self._rng, shuffled=solver.shuffled)
@@ -135,47 +125,31 @@ class WorkingSetRun(DualCoordinateRun):
         # the gap there.
         self.visited = 0
         self._trail: list[tuple[int, float]] = []
-        self._computed = False
 
     def epoch(self) -> Epoch:
         """Sweep until as many visits are made as there are rows, or until an evaluation is due."""
-        self._passes += 1
-        self._complete = self._computed = False
+        self._evaluated = None
         problem, updates, work, estimate = self._problem, 0, 0, math.inf
-        while work < problem.m:
+        evaluated = False
+        while work < problem.m and not evaluated:
             # However few rows it visits, a sweep computes sums over all rows and columns.
             visited = max(self._active.size, self._least_work)
-            estimate, sweep_updates = self._sweep()
-            updates += sweep_updates
+            estimate, changed = self._sweep()
+            updates += changed
             work += visited
             self._work += visited
-            if self._sweeps == 1 and problem.m >= _ROWS_PER_COLUMN * problem.dimension:
-                # A second sweep over all rows would take several times as long as a selection.
-                self._best = Products(problem, self._w.copy(), self._team)
-                estimate = self._select(self._best, _FAR * self._solver.shrink_margin)
-                self._last_estimate = estimate / _LEAST_FALL
-                break
-            if self._is_due(estimate):
-                self._evaluate(estimate)
-                break
+            if evaluated := self._is_due(estimate):
+                estimate = self._evaluate(estimate)
         self.visited += work
         self._trail.append((self.visited, estimate))
-        self._complete = True
         # If the intercept is free, the dual point takes a pass: it can wait for an evaluation.
-        waits = problem.free_intercept and not self._computed
-        return Epoch(
-            epochs=self._passes,
-            updates=updates,
-            primal_estimate=self._dual_value + estimate,
-            dual_estimate=self._dual_value if waits else None,
-        )
+        dual = self._dual_value if problem.free_intercept and not evaluated else None
+        return self._end_pass(updates, estimate, dual_estimate=dual)
 
     @property
     def gap(self) -> float:
         """The relative gap at the last evaluation, against the current dual value."""
-        if not self._dual_value > 0.0:
-            return math.inf
-        return max(self._best_bound.value / self._dual_value - 1.0, 0.0)
+        return max(relative_gap(self._best_bound.value, self._dual_value), 0.0)
 
     def outlook(self) -> float:
         """The number of visits still needed if the estimate keeps falling at its recent rate.
@@ -196,107 +170,89 @@ class WorkingSetRun(DualCoordinateRun):
     @property
     def _estimate_at_target(self) -> float:
         """The estimate of the gap at which the target is probably met."""
-        return self._overestimate * self._target * self._dual_value
+        return self._overestimate * self._options.target * self._dual_value
 
     def _sweep(self) -> tuple[float, int]:
         """Visit the working set; return the estimate of the gap and the number of updates."""
         # The first sweep keeps every row: w may be far off.
-        shrink_margin = self._solver.shrink_margin if self._sweeps else math.inf
+        far = self._solver.shrink_margin if self._sweeps else math.inf
         order = self._order.permuted(self._active)
-        swept = self._visit(order, self._solver.omega, -shrink_margin, shrink_margin)
-        if swept.active.size < self._active.size:
+        active, updates, gap, *_ = self._visit(order, self._solver.omega, -far, far)
+        if active.size < self._active.size:
             marks = np.zeros(self._problem.n_rows, dtype=np.bool_)
-            marks[swept.active] = True
+            marks[active] = True
             # In ascending order.
             self._active = np.flatnonzero(marks)
         self._sweeps += 1
         if self._w_sum is not None:
             self._w_sum += self._w
             self._n_summed += 1
-        return swept.gap, swept.updates
+        return gap, updates
 
     def _is_due(self, estimate: float) -> bool:
         """Whether to evaluate now."""
         if self._active.size == 0:
             return True
+        problem = self._problem
         if self._sweeps < 2:
-            return False
+            # A second sweep over all rows would take several times as long as a selection.
+            return bool(problem.m >= _ROWS_PER_COLUMN * problem.dimension)
         if self._sweeps == 2 and math.isinf(self._last_estimate):
             # The first meaningful estimate: w was near zero during the first sweep.
             self._last_estimate = estimate / _LEAST_FALL
         fall = _LEAST_FALL if estimate <= self._estimate_at_target else _FALL
-        return estimate <= fall * self._last_estimate or self._work >= _MOST_WORK * self._problem.m
+        return estimate <= fall * self._last_estimate or self._work >= _MOST_WORK * problem.m
 
-    def _evaluate(self, estimate: float) -> None:
-        """Compute J at the best combination, and select the working set anew."""
-        problem, w = self._problem, self._w
+    def _evaluate(self, estimate: float) -> float:
+        """Compute J at the best combination, and select the working set anew.
+
+        Returns the estimate of the gap, or a better one after the first sweep.
+        """
+        problem, w, team = self._problem, self._w.copy(), self._options.team
         if self._w_sum is not None and self._n_summed >= _LEAST_AVERAGED:
             w = self._w_sum / self._n_summed
-        products = Products(problem, w, self._team)
+        products = Products(problem, w, team)
         if self._best is None:
-            self._best = products.copy()
-        a, b = best_combination(problem, self._best, products)
-        if (a, b) != (1.0, 0.0):
-            self._best.mix(a, b, products)
-        self._best_bound = self._best.primal_bound(self._team)
+            self._best = products
+        else:
+            a, b = best_combination(problem, self._best, products, self._best_bound.value)
+            if (a, b) != (1.0, 0.0):
+                self._best.mix(a, b, products)
+        self._best_bound = self._best.primal_bound(team)
         gap = max(self._best_bound.value - self._dual_value, 0.0)
-        self._last_estimate = estimate
-        self._work = 0
-        if gap > 0.0:
-            self._overestimate = min(max(0.8 * estimate / gap, 0.5), 4.0)
+        shrink_margin = self._solver.shrink_margin
+        if self._sweeps == 1:
+            self._select(products, _FAR * shrink_margin)
+            estimate = gap
+        else:
+            self._select(products, 0.5 * shrink_margin)
+            if gap > 0.0:
+                self._overestimate = min(max(0.8 * estimate / gap, 0.5), 4.0)
+        self._last_estimate, self._work = estimate, 0
         if self._best_bound.rounding > _ROUNDING * gap:
-            self._best.compute(self._team)
-            self._best_bound = self._best.primal_bound(self._team)
+            self._best.compute(team)
+            self._best_bound = self._best.primal_bound(team)
         if self._rounding * math.sqrt(inner(self._w, self._w)) > _ROUNDING * gap:
             self._compute_w()
-        self._select(products, 0.5 * self._solver.shrink_margin)
+        self._evaluated = self._best.w, self._best_bound
         self._w_sum, self._n_summed = np.zeros(problem.dimension), 0
-        self._computed = True
+        return estimate
 
-    def _select(self, products: Products, shrink_margin: float) -> float:
-        """Select the working set by the products with w; return the gap between w and alpha."""
-        problem = self._problem
-        active = np.empty(problem.m, dtype=np.int64)
-        size, gap = active_rows(
-            problem.loss, products.values, problem.weights, problem.C, shrink_margin,
-            problem.active, self.alpha, active,
-        )  # fmt: skip
-        self._active = active[:size]
-        return max(gap, 0.0)
-
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """The best combination and its J, after an evaluation."""
-        if not (self._computed and self._complete) or self._best is None:
-            return None
-        return self._best.w, self._best_bound
-
-
-@kernel
-def active_rows(
-    loss: Loss, products: Vector, weights: Vector, C: float, shrink_margin: float,
-    rows: NDArray[np.int64], alpha: Vector, out: NDArray[np.int64],
-) -> tuple[int, float]:  # fmt: skip
-    """Write those of ``rows`` that a sweep would keep to the front of ``out``.
-
-    Returns their number, and the gap: the sum over all rows of what ``sweep`` estimates.
-    """
-    n = 0
-    gap = 0.0
-    for i in range(rows.size):
-        k = rows[i]
-        G = losses.dual_gradient(loss, products[k], alpha[k], C, weights[k])
-        out[n] = k
+    def _select(self, products: Products, shrink_margin: float) -> None:
+        """Select the rows that a sweep would keep, by the products with w."""
+        problem, loss, C = self._problem, self._problem.loss, self._problem.C
+        of_rows = products.values, self.alpha, problem.weights
+        margins, alpha, weights = map(problem.of_active, of_rows)
+        G = losses.dual_gradient(loss, margins, alpha, C, weights)
         # At an end of its box, where the gradient firmly keeps it.
-        low = alpha[k] <= 0.0 and shrink_margin < G
-        high = alpha[k] >= losses.box_end(loss, C, weights[k]) and shrink_margin < -G
-        n += 0 if low or high else 1
-        gap += C * weights[k] * losses.loss_value(loss, products[k]) + (
-            alpha[k] * (products[k] - 1.0) + losses.dual_penalty(loss, alpha[k], C, weights[k])
-        )
-    return n, gap
+        low = (alpha <= 0.0) & (shrink_margin < G)
+        high = (alpha >= losses.box_end(loss, C, weights)) & (shrink_margin < -G)
+        self._active = problem.active[~(low | high)]
 
 
-def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float, float]:
+def best_combination(
+    problem: Problem, u: Products, v: Products, J_of_u: float
+) -> tuple[float, float]:
     """Coefficients (a, b) of u and v for which J(a u + b v) is small: no larger than J(u) or J(v).
 
     A dual method has a good alpha long before w is good: a row slightly below the margin costs C
@@ -308,10 +264,9 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
     loss, C, weights = problem.loss, problem.C, problem.weights
     one, other = problem.regularised(u.w), problem.regularised(v.w)
     uu, uv, vv = inner(one, one), inner(one, other), inner(other, other)
-    best, best_value = (1.0, 0.0), math.inf
-    width = _WIDTH
-    a, b = best
-    for step in range(-1, _PLANE_STEPS):
+    best, best_value = (1.0, 0.0), J_of_u
+    width, (a, b) = _WIDTH, (0.0, 1.0)
+    for step in range(_PLANE_STEPS):
         lost, g0, g1, h00, h01, h11 = smoothed_losses(
             loss, u.values, v.values, weights, a, b, C / (2.0 * width), C
         )
@@ -319,10 +274,6 @@ def best_combination(problem: Problem, u: Products, v: Products) -> tuple[float,
         gain = best_value - now
         if gain > 0.0:
             best, best_value = (a, b), now
-        if step < 0:
-            # This was u; the search starts at v.
-            a, b = 0.0, 1.0
-            continue
         if step >= _PATIENCE and gain <= _GAIN * abs(now):
             break
         if gain < 0.0 and step > 0:

@@ -33,7 +33,7 @@ from certsvm.certificates.best import BestValues
 from certsvm.certificates.dual import ClassSums, DualPoint, dual_bound
 from certsvm.certificates.primal import LossSums
 from certsvm.certificates.rounding import Bound
-from certsvm.kernels.losses import LOSS_TYPES
+from certsvm.kernels.losses import BOTH_LOSSES
 from certsvm.problem.base import BaseProblem
 from certsvm.problem.rows import Vector
 from certsvm.solvers import directions, schedule
@@ -67,7 +67,7 @@ class TensorNewton(Solver):
 
     name: ClassVar[str] = "newton"
     problem_type: ClassVar[type[Any]] = TensorProblem
-    losses: ClassVar[tuple[type[Any], ...]] = LOSS_TYPES
+    losses: ClassVar = BOTH_LOSSES
     frees_intercept: ClassVar[bool] = True
     ranges: ClassVar = {"max_size": "> 0"}
 

@@ -429,13 +429,16 @@ def _require_trainable(problem: BaseProblem, solver: Solver) -> None:
         able = other.solves(problem.loss, free_intercept=problem.free_intercept)
         return able and isinstance(problem, other.problem_type)
 
-    if not fits(type(solver)):
-        what = f"{problem.where}, loss={problem.loss.name!r}"
-        what += ", penalize_intercept=False" if problem.free_intercept else ""
-        solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
-        names = ", ".join(repr(name) for name, other in solvers.items() if fits(other))
-        instead = f". Use {names}" if names else ""
-        raise ValueError(f"solver {solver.name!r} is not for this problem ({what}){instead}")
+    if fits(type(solver)):
+        return
+    needs = f"{solver.problem_type.where}, not {problem.where}"
+    if problem.loss not in solver.losses:
+        needs = f"the hinge loss, not loss={problem.loss.name!r}"
+    elif isinstance(problem, solver.problem_type):
+        needs = "penalize_intercept=True"
+    solvers: dict[str, type[Solver]] = {Auto.name: Auto, **SOLVERS}
+    names = ", ".join(repr(name) for name, other in solvers.items() if fits(other))
+    raise ValueError(f"solver {solver.name!r} needs {needs}" + (f". Use {names}" if names else ""))
 
 
 def _print(line: str) -> None:

@@ -16,9 +16,8 @@ and alpha_k = s_k sum_i beta_i c_ik lies in the box 0 <= alpha_k <= C s_k, so th
 value is L(alpha): a cutting-plane method certifies.
 
 The dual is solved by steps on pairs, as in SMO: mass moves between the two coordinates that gain
-most, until the master's duality gap is a fraction of the gap to be closed. If such steps zigzag,
-Newton steps on the coordinates with mass alternate with them. The solver starts from the last
-solution; benchmarks/master.py compares it with QP libraries.
+most, until the master's duality gap is a fraction of the gap to be closed. The solver starts from
+the last solution; benchmarks/master.py compares it with QP libraries.
 
 Any fraction below 1 makes progress: the newest cut raises the master's value at its last w to J of
 the best w or more, so that the master's gap becomes the gap to be closed, and mass must move.
@@ -61,11 +60,7 @@ References: V. Franc and S. Sonnenburg, Optimized Cutting Plane Algorithm for Su
 Machines, ICML 2008; T. Joachims, Training Linear SVMs in Linear Time, KDD 2006.
 """
 
-from __future__ import annotations
-
 import math
-from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -81,7 +76,8 @@ from certsvm.problem.rows import Vector
 from certsvm.resources import single_threaded_blas
 from certsvm.solvers.base import Epoch, Options, Run, Solver
 
-_MOST_FACES = 50
+# The gradient is computed anew at most so often, after so many steps for each cut.
+_MOST_GRADIENTS, _MOST_STEPS = 50, 1000
 # A cut without weight for so many rounds is dropped.
 _IDLE_ROUNDS = 50
 
@@ -95,55 +91,46 @@ class CuttingPlaneRun(Run):
 
     FRACTION: ClassVar[float]
 
-    def __init__(self, problem: Problem, options: Options) -> None:
-        self._problem, self._keep_alpha, self._rounds = problem, options.keep_alpha, 0
+    def __init__(self, solver: Solver, problem: Problem, options: Options) -> None:
+        super().__init__(solver, problem, options)
         # The vectors h of the cuts, in a buffer that grows by doubling. The first cut is zero.
         self._buffer = np.zeros((8, problem.dimension))
         self.g, self.beta, self._rounding = np.zeros(1), np.array([problem.C]), np.zeros(1)
         self._gram, self._idle = np.zeros((1, 1)), np.zeros(1, dtype=np.int64)
         self._bits = [np.packbits(np.zeros(problem.n_rows, dtype=np.bool_))]
-        self._point: DualPoint | None = None
         self._w = options.first_w(problem)
-        self._margins = self._products(self._w)
+        self._margins = multiply(problem, self._w)
         self.add_cut(self._margins)
         # J(w), the largest lower bound so far, and the gap to be closed.
-        self._primal, self._dual = self._objective(self._w, self._margins), 0.0
-        self._gap = self._primal
+        self._J, self._L = self._objective(self._w, self._margins), 0.0
+        self._gap = self._J
 
-    @abstractmethod
     def _move(self, w: Vector, products: Vector) -> Vector:
-        """Move to or towards the w of the master problem; return the products to cut at."""
+        """Move to, or towards, the ``w`` of the master problem; return the products to cut at."""
+        self._w, self._J = w, self._objective(w, products)
+        return products
 
     def epoch(self) -> Epoch:
         """One round: master problem, move, cut."""
-        self._rounds += 1
-        self._point = None
+        self._passes += 1
+        self._dual_point = None
         point = self.solve(self.FRACTION * self._gap)
-        products = self._products(point.w)
-        self._dual = point.alpha_sum - 0.5 * inner(point.w, point.w)
+        products = multiply(self._problem, point.w)
+        self._L = point.alpha_sum - 0.5 * inner(point.w, point.w)
         self.add_cut(self._move(point.w, products))
-        self._gap = max(0.0, min(self._gap, self._primal - self._dual))
-        self._point = point
-        return Epoch(
-            epochs=self._rounds,
-            margin_errors=int(np.count_nonzero(products < 1.0)),
-            primal_estimate=self._primal,
-        )
+        self._gap = max(0.0, min(self._gap, self._J - self._L))
+        self._dual_point = lambda: point
+        errors = int(np.count_nonzero(products < 1.0))
+        return Epoch(epochs=self._passes, margin_errors=errors, primal_estimate=self._J)
 
     @property
     def h(self) -> NDArray[np.float64]:
         """The vectors of the cuts, one per row."""
         return self._buffer[: self.g.size]
 
-    def _products(self, w: Vector) -> Vector:
-        """w.y_k for all rows."""
-        products = np.empty(self._problem.n_rows)
-        multiply(self._problem, w, products)
-        return products
-
     def _objective(self, w: Vector, products: Vector) -> float:
         losses = np.maximum(0.0, 1.0 - products)
-        return 0.5 * inner(w, w) + self._problem.C * inner(self._problem.weights, losses)
+        return float(0.5 * inner(w, w) + self._problem.C * inner(self._problem.weights, losses))
 
     @single_threaded_blas()
     def add_cut(self, products: Vector) -> None:
@@ -160,7 +147,7 @@ class CuttingPlaneRun(Run):
         self.g, self.beta = np.append(self.g, cut.alpha_sum), np.append(self.beta, 0.0)
         self._rounding = np.append(self._rounding, cut.w_rounding)
         self._idle = np.append(self._idle, 0)
-        if self._keep_alpha:
+        if self._options.keep_alpha:
             self._bits.append(np.packbits(inside))
 
     @single_threaded_blas()
@@ -183,24 +170,17 @@ class CuttingPlaneRun(Run):
             shares = np.zeros(self._problem.n_rows)
             for share, packed in zip(beta, bits, strict=True):
                 shares += share * np.unpackbits(packed, count=shares.size)
-            return self._problem.weights * shares
+            shares *= self._problem.weights
+            return shares
 
         return mixed_point(
             beta, self.g, self.h, np.sqrt(np.diag(self._gram)), self._rounding,
-            "cutting planes", alpha if self._keep_alpha else None,
+            "cutting planes", alpha if self._options.keep_alpha else None,
         )  # fmt: skip
-
-    def candidates(self) -> Iterator[Vector]:
-        """The weight vector."""
-        yield self._w
-
-    def dual(self) -> DualPoint | None:
-        """The dual point of the master problem, after a complete round."""
-        return self._point
 
 
 @dataclass(frozen=True)
-class OCAS(Solver):
+class OCAS(Solver, mu="in (0, 1]"):
     """Cutting planes with a line search.
 
     Parameters
@@ -214,25 +194,16 @@ class OCAS(Solver):
     'ocas'
     """
 
-    name: ClassVar[str] = "ocas"
-    n_vectors: ClassVar[int] = 6
-    ranges: ClassVar = {"mu": "in (0, 1]"}
+    name = "ocas"
+    n_vectors = 6
 
     mu: float = 0.1
 
-    def start(self, problem: Problem, options: Options) -> OCASRun:
-        """Begin a run; keeping alpha costs a bit per row and cut."""
-        return OCASRun(self, problem, options)
 
-
-class OCASRun(CuttingPlaneRun):
+class OCASRun(CuttingPlaneRun, of=OCAS):
     """OCAS on one problem."""
 
     FRACTION = 0.1
-
-    def __init__(self, solver: OCAS, problem: Problem, options: Options) -> None:
-        super().__init__(problem, options)
-        self._mu = solver.mu
 
     def _move(self, w: Vector, products: Vector) -> Vector:
         """Search along the line to ``w``; the next cut is made between both."""
@@ -242,12 +213,13 @@ class OCASRun(CuttingPlaneRun):
             margins = self._margins + step * (products - self._margins)
         else:
             # Beyond w, combining the margins would magnify their rounding.
-            margins = self._products(best)
-        primal = self._objective(best, margins)
+            margins = multiply(self._problem, best)
+        J, mu = self._objective(best, margins), self._solver.mu
         # If w differs from the best one by rounding only, the step is meaningless.
-        if primal < self._primal:
-            self._w, self._margins, self._primal = best, margins, primal
-        return (1.0 - self._mu) * self._margins + self._mu * products
+        if J < self._J:
+            self._w, self._margins, self._J = best, margins, J
+        cut: Vector = (1.0 - mu) * self._margins + mu * products
+        return cut
 
 
 def line_search(
@@ -279,7 +251,7 @@ def line_search(
 
 
 @dataclass(frozen=True)
-class SVMperf(Solver):
+class SVMperf(Solver, eps="> 0"):
     """Cutting planes without a line search.
 
     Parameters
@@ -294,38 +266,23 @@ class SVMperf(Solver):
     'svmperf'
     """
 
-    name: ClassVar[str] = "svmperf"
-    n_vectors: ClassVar[int] = 6
-    ranges: ClassVar = {"eps": "> 0"}
+    name = "svmperf"
+    n_vectors = 6
 
     eps: float | None = None
 
-    def start(self, problem: Problem, options: Options) -> SVMperfRun:
-        """Begin a run; keeping alpha costs a bit per row and cut."""
-        return SVMperfRun(self, problem, options)
 
-
-class SVMperfRun(CuttingPlaneRun):
+class SVMperfRun(CuttingPlaneRun, of=SVMperf):
     """SVM^perf on one problem."""
 
     # 0.3 takes fewer rounds to a gap of 1e-3, but half as many again to 1e-5 on text.
     FRACTION = 0.2
 
-    def __init__(self, solver: SVMperf, problem: Problem, options: Options) -> None:
-        super().__init__(problem, options)
-        self._eps = solver.eps
-
-    def _move(self, w: Vector, products: Vector) -> Vector:
-        """Take ``w`` itself; the next cut is made there."""
-        self._w, self._primal = w, self._objective(w, products)
-        return products
-
     def epoch(self) -> Epoch:
         """One round: master problem, move, cut."""
-        epoch, problem = super().epoch(), self._problem
-        gap = self._primal - self._dual
-        finished = self._eps is not None and gap <= problem.C * self._eps * problem.weight_sum
-        return replace(epoch, finished=finished)
+        epoch, problem, eps = super().epoch(), self._problem, self._solver.eps
+        reached = eps is not None and problem.C * eps * problem.weight_sum >= self._J - self._L
+        return replace(epoch, finished=reached)
 
 
 def maximise(gram: NDArray[np.float64], g: Vector, C: float, accuracy: float, beta: Vector) -> None:
@@ -333,43 +290,13 @@ def maximise(gram: NDArray[np.float64], g: Vector, C: float, accuracy: float, be
 
     Ends when the master's duality gap is at most ``accuracy``.
     """
-    for _ in range(_MOST_FACES):
-        # Steps preserve the sum up to rounding.
+    for _ in range(_MOST_GRADIENTS):
+        # Steps preserve the sum, and follow the gradient, up to rounding.
         beta *= C / beta.sum()
-        gradient = g - gram @ beta
-        move_mass(gram, C, accuracy, 20 * g.size, beta, gradient)
         gradient = g - gram @ beta
         if C * gradient.max() - beta @ gradient <= accuracy:
             break
-        _maximise_on_face(gram, g, beta)
-
-
-def _maximise_on_face(gram: NDArray[np.float64], g: Vector, beta: Vector) -> None:
-    """Newton's method on the coordinates with mass, dropping those that become zero.
-
-    If cuts are nearly parallel, steps on pairs zigzag; Newton steps do not.
-    """
-    while True:
-        face = np.flatnonzero(beta > 0.0)
-        H = gram[np.ix_(face, face)]
-        gradient = g[face] - gram[face] @ beta
-        # The total mass is constant. A small ridge makes H invertible.
-        bordered = np.ones((face.size + 1, face.size + 1))
-        bordered[:-1, :-1] = H + 1e-13 * max(H.max(), 1e-300) * np.eye(face.size)
-        bordered[-1, -1] = 0.0
-        direction = np.linalg.solve(bordered, np.append(gradient, 0.0))[:-1]
-        slope, curvature = float(gradient @ direction), float(direction @ H @ direction)
-        if not slope > 0.0:
-            return
-        down = direction < 0.0
-        room = np.full(face.size, math.inf)
-        room[down] = beta[face[down]] / -direction[down]
-        length = min(slope / curvature if curvature > 0.0 else math.inf, float(room.min()))
-        if not math.isfinite(length):
-            return
-        beta[face] = np.where(room <= length, 0.0, beta[face] + length * direction)
-        if not (room <= length).any():
-            return
+        move_mass(gram, C, accuracy, _MOST_STEPS * g.size, beta, gradient)
 
 
 @kernel

@@ -31,12 +31,9 @@ Reference: C. Panagiotakopoulos and P. Tsampouka, The Margin Perceptron with Unl
 ICML 2010.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +41,7 @@ from numpy.typing import NDArray
 from certsvm.certificates.dual import DualPoint, counts_point, dual_point, total
 from certsvm.certificates.rounding import length
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import AHEAD, RowArrays, Vector, add, dot, prefetch_row
+from certsvm.kernels.rows import RowArrays, Vector, add, visit_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
@@ -57,7 +54,7 @@ _LARGEST_COUNT = 2.0**62
 
 
 @dataclass(frozen=True)
-class MPU(Solver):
+class MPU(Solver, delta="> 0", delta_stop="> 0", precision='"double" or "single"'):
     """The margin perceptron with unlearning.
 
     Parameters
@@ -77,25 +74,19 @@ class MPU(Solver):
     'mpu'
     """
 
-    name: ClassVar[str] = "mpu"
-    warm_starts_from_alpha: ClassVar[bool] = True
-    ranges: ClassVar = {"delta": "> 0", "delta_stop": "> 0", "precision": '"double" or "single"'}
+    name = "mpu"
+    warm_starts_from_alpha = True
 
     delta: float | None = None
     delta_stop: float | None = None
     precision: Literal["double", "single"] = "double"
 
-    def start(self, problem: Problem, options: Options) -> MPURun:
-        """Begin a run; keeping alpha costs nothing, since the counts are kept."""
-        return MPURun(self, problem, options)
 
-
-class MPURun(Run):
+class MPURun(Run, of=MPU):
     """The margin perceptron with unlearning on one problem."""
 
     def __init__(self, solver: MPU, problem: Problem, options: Options) -> None:
-        self._solver, self._problem, self._rng = solver, problem, options.rng
-        self._keep_alpha, self._passes = options.keep_alpha, 0
+        super().__init__(solver, problem, options)
         self._near = options.target if solver.delta_stop is None else solver.delta_stop
         curvature = float((problem.weights * problem.rows.squared_norms).max())
         # The smallest delta for which the counts fit into an integer.
@@ -106,37 +97,27 @@ class MPURun(Run):
         require(least <= delta and least < 1.0, solver, message)
         self._xi = delta / (2.0 + delta)
         N = max(1.0, math.ceil(problem.C * 2.0 * curvature / self._xi))
-        self._N = int(N)
-        self._b = N / problem.C
+        self._N, self._b = int(N), N / problem.C
         alpha = starting_alpha(problem, options.start)
         share = alpha / np.where(problem.weights > 0.0, problem.C * problem.weights, 1.0)
         self._counts = np.floor(share * N).astype(np.int64)
         self._single = solver.precision == "single"
         start = dual_point(problem, problem.weights * self._counts, "start")
         self._a = start.w.astype(float_type(solver, solver.precision, problem))
-        self._rounding = start.w_rounding
-        self._complete = True
+        self._w, self._rounding = start.w / self._b, start.w_rounding
+        self._dual_point = self._point
         self._activate_all()
 
     def _activate_all(self) -> None:
         self._order = self._problem.active.copy()
-        self._active_passes = 0
-        self._loss_left = 0.0
-
-    @property
-    def _w(self) -> Vector:
-        return self._a.astype(np.float64) / self._b
-
-    def _alpha(self) -> Vector:
-        alpha: Vector = self._problem.weights * self._counts / self._b
-        return np.minimum(alpha, self._problem.C * self._problem.weights)
+        self._active_passes, self._loss_left = 0, 0.0
 
     def epoch(self) -> Epoch:
         """Present every active row once, in a new random order."""
         problem = self._problem
         every_row = self._order.size == problem.m
         self._passes += 1
-        self._complete = False
+        self._dual_point = None
         self._rng.shuffle(self._order)
         self._order, sums, rounding = visit(
             problem, self._order, length(self._a),
@@ -146,10 +127,10 @@ class MPURun(Run):
             ),
         )  # fmt: skip
         self._rounding += rounding
-        _, updates, loss, loss_left, _ = (sum(column) for column in zip(*sums, strict=True))
+        updates, loss, loss_left, _ = map(sum, sums)
         self._loss_left += loss_left
-        w = self._w
-        squared_norm = inner(w, w)
+        self._w = self._a.astype(np.float64) / self._b
+        squared_norm = inner(self._w, self._w)
         primal = 0.5 * squared_norm + problem.C * (self._loss_left + loss)
         mass = inner(problem.weights, self._counts.astype(np.float64))
         dual = mass / self._b - 0.5 * squared_norm
@@ -157,7 +138,7 @@ class MPURun(Run):
         self._active_passes += not every_row
         if updates == 0 or near or self._active_passes == _ACTIVE_PASSES:
             self._activate_all()
-        self._complete = True
+        self._dual_point = self._point
         ended = updates == 0 or (near and self._solver.delta_stop is not None)
         return Epoch(
             epochs=self._passes,
@@ -167,22 +148,21 @@ class MPURun(Run):
             finished=every_row and ended,
         )
 
-    def candidates(self) -> Iterator[Vector]:
-        """The weight vector a / b."""
-        yield self._w
-
-    def dual(self) -> DualPoint | None:
+    def _point(self) -> DualPoint:
         """The point alpha_k = s_k I_k / b; if a is in single precision, w_alpha is recomputed."""
-        if not self._complete:
-            return None
         problem = self._problem
-        if self._single:
-            return dual_point(problem, self._alpha(), "counts")
         counted = problem.weights * self._counts
+
+        def alpha() -> Vector:
+            clipped: Vector = np.minimum(counted / self._b, problem.C * problem.weights)
+            return clipped
+
+        if self._single:
+            return dual_point(problem, alpha(), "counts")
         return counts_point(
             problem.C / self._N, total(counted), self._a, self._rounding,
             inner(counted, problem.rows.norms), "counts",
-            self._alpha if self._keep_alpha else None,
+            alpha if self._options.keep_alpha else None,
         )  # fmt: skip
 
 
@@ -197,17 +177,9 @@ def learn_and_unlearn(
     of updates, the weighted hinge sums of the rows that stay and of those that leave (each loss at
     the current w), and the sum of the lengths of all updates.
     """
-    kept, updates = 0, 0
-    loss, loss_left, path = 0.0, 0.0, 0.0
+    kept, updates, loss, loss_left, path = 0, 0, 0.0, 0.0, 0.0
     for i in range(order.size):
-        if i + AHEAD < order.size:
-            prefetch_row(rows, order[i + AHEAD])
-        k = order[i]
-        signed_weight = signed_weights[k]
-        weight = abs(signed_weight)
-        margin = dot(rows, k, a)
-        if signed_weight < 0.0:
-            margin = -margin
+        k, weight, label, margin = visit_row(rows, signed_weights, order, i, a)
         row_loss = weight * max(0.0, 1.0 - margin / b)
         q = weight * squared_norms[k]
         change, beyond = np.int64(0), 0.0
@@ -228,7 +200,7 @@ def learn_and_unlearn(
         loss += row_loss
         if change != 0:
             counts[k] += change
-            add(rows, k, change * signed_weight, a)
+            add(rows, k, change * label * weight, a)
             updates += 1
             path += abs(change) * weight * math.sqrt(squared_norms[k])
     return kept, updates, loss, loss_left, path

@@ -44,19 +44,17 @@ J. Kivinen, A. J. Smola and R. C. Williamson, Online Learning with Kernels, IEEE
 Signal Processing 52 (2004); L. Bottou, Stochastic Gradient Descent Examples, version 2.
 """
 
-from __future__ import annotations
-
 import math
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import RowArrays, Vector, add, dot
+from certsvm.kernels.rows import RowArrays, Vector, add, visit_row
 from certsvm.kernels.vectors import inner
 from certsvm.problem.problems import Problem
 from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, require
@@ -65,66 +63,33 @@ from certsvm.solvers.base import Epoch, Options, Run, Solver, float_type, requir
 _TRIAL_ROWS = 1000
 
 
-class PassesRun(Run):
-    """Presents the rows of ``order`` in each pass."""
-
-    def __init__(self, problem: Problem, options: Options, order: NDArray[np.int64]) -> None:
-        self._problem, self._order, self._rng = problem, order, options.rng
-        self._epochs = options.first_t(problem) // problem.m
-
-    @property
-    @abstractmethod
-    def w(self) -> Vector:
-        """The weight vector, in float64."""
-
-    @abstractmethod
-    def present(self, rows: NDArray[np.int64]) -> tuple[int, float]:
-        """Present some rows; return the margin errors and the weighted hinge sum."""
-
-    def epoch(self) -> Epoch:
-        """Present all rows."""
-        self._epochs += 1
-        sums = [self.present(rows) for rows in self._problem.slices(self._order)]
-        errors, loss = (sum(column) for column in zip(*sums, strict=True))
-        w = self.w
-        return Epoch(
-            epochs=self._epochs,
-            margin_errors=errors,
-            primal_estimate=0.5 * inner(w, w) + self._problem.C * loss,
-        )
-
-    def candidates(self) -> Iterator[Vector]:
-        """The last w."""
-        yield self.w
-
-    def objective(self) -> float:
-        """lambda/2 |w|^2 plus the mean weighted hinge loss of the rows of ``order``."""
-        problem, w = self._problem, self.w
-        # At a rate of zero, w stays as it is.
-        _, _, loss = scaled_steps(
-            problem.rows.arrays, problem.signed_weights, problem.rows.squared_norms, self._order,
-            problem.lambda_, 0.0, 0.0, 1.0, math.inf, 0, 1.0, w,
-        )  # fmt: skip
-        return 0.5 * problem.lambda_ * inner(w, w) + loss / self._order.size
-
-
-class ScaledSGD(PassesRun):
-    """Plain SGD with the rate eta_t, from w after t presentations."""
+class ScaledSGD(Run):
+    """Plain SGD with the rate eta_t, which presents the rows of ``order`` in each pass."""
 
     def __init__(
-        self, problem: Problem, options: Options, order: NDArray[np.int64], eta_0: float,
-        decay: float = 0.0, power: float = 1.0, radius: float = math.inf, first_t: int = 0,
-        dtype: type[np.floating[Any]] = np.float64,
+        self, solver: Solver, problem: Problem, options: Options, order: NDArray[np.int64],
+        eta_0: float = 0.0, decay: float = 0.0, power: float = 1.0, radius: float = math.inf,
     ) -> None:  # fmt: skip
-        super().__init__(problem, options, order)
-        self._parameters = eta_0, decay, power, radius
-        self._t, self._scale = options.first_t(problem) + first_t, 1.0
+        super().__init__(solver, problem, options)
+        self._order, self._parameters = order, (eta_0, decay, power, radius)
+        self._t, self._scale = options.first_t(problem), 1.0
+        self._passes = self._t // problem.m
+        dtype = float_type(solver, getattr(solver, "precision", "double"), problem)
         self._v: NDArray[Any] = options.first_w(problem).astype(dtype)
 
     @property
     def w(self) -> Vector:
         """The weight vector, in float64."""
         return self._scale * self._v.astype(np.float64)
+
+    def epoch(self) -> Epoch:
+        """Present all rows."""
+        self._passes += 1
+        sums = [self.present(rows) for rows in self._problem.slices(self._order)]
+        errors, loss = (sum(column) for column in zip(*sums, strict=True))
+        w = self.w
+        primal = 0.5 * inner(w, w) + self._problem.C * loss
+        return Epoch(epochs=self._passes, margin_errors=errors, primal_estimate=primal)
 
     def present(self, rows: NDArray[np.int64]) -> tuple[int, float]:
         """Present some rows; return the margin errors and the weighted hinge sum."""
@@ -136,6 +101,10 @@ class ScaledSGD(PassesRun):
         self._t += rows.size
         return errors, loss
 
+    def candidates(self) -> Iterator[Vector]:
+        """The last w."""
+        yield self.w
+
 
 def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
     """The constant rate that gives the least objective after one pass over ``rows``.
@@ -143,12 +112,12 @@ def search_rate(problem: Problem, rows: NDArray[np.int64]) -> float:
     Tries 1, then doubles or halves the rate while that improves the objective on these rows. A rate
     above 1/lambda would reverse w and is not tried.
     """
-    most = 0.5 / problem.lambda_
+    most, sample = 0.5 / problem.lambda_, problem.sample(rows)
 
     def cost(eta: float) -> float:
-        run = ScaledSGD(problem, Options(np.random.default_rng(0)), rows, eta)
+        run = ScaledSGD(SvmSgd(), problem, Options(np.random.default_rng(0)), rows, eta)
         run.epoch()
-        return run.objective()
+        return primal_bound(sample, run.w).value
 
     best = min(1.0, most)
     best_cost = cost(best)
@@ -166,13 +135,13 @@ def require_stable(solver: Solver, problem: Problem, eta_0: float) -> None:
 
 
 @dataclass(frozen=True)
-class Pegasos(Solver):
-    """SGD with the learning rate 1/(lambda t).
+class Pegasos(Solver, first_t="> 0"):
+    """SGD with the rate 1/(lambda t) on rows drawn at random.
 
     Parameters
     ----------
     project : bool, default=True
-        Whether to project to the ball that contains the optimum.
+        Whether to project w to a ball that contains the optimum.
     first_t : int, default=1
         t of the first step: 1 in the article, 2 in the published program.
 
@@ -182,24 +151,21 @@ class Pegasos(Solver):
     'pegasos'
     """
 
-    name: ClassVar[str] = "pegasos"
-    certifies: ClassVar[bool] = False
-    ranges: ClassVar = {"first_t": "> 0"}
+    name = "pegasos"
+    certifies = False
 
     project: bool = True
     first_t: int = 1
 
-    def start(self, problem: Problem, options: Options) -> PegasosRun:
-        """Begin a run."""
-        radius = math.sqrt(problem.C * problem.weight_sum) if self.project else math.inf
-        return PegasosRun(
-            problem, options, problem.active, 1.0 / problem.lambda_, decay=1.0, radius=radius,
-            first_t=self.first_t - 1,
-        )  # fmt: skip
 
-
-class PegasosRun(ScaledSGD):
+class PegasosRun(ScaledSGD, of=Pegasos):
     """Pegasos on one problem."""
+
+    def __init__(self, solver: Pegasos, problem: Problem, options: Options) -> None:
+        radius = math.sqrt(problem.C * problem.weight_sum) if solver.project else math.inf
+        eta_0 = 1.0 / problem.lambda_
+        super().__init__(solver, problem, options, problem.active, eta_0, 1.0, radius=radius)
+        self._t += solver.first_t - 1
 
     def epoch(self) -> Epoch:
         """Present m rows, drawn with replacement."""
@@ -209,7 +175,7 @@ class PegasosRun(ScaledSGD):
 
 
 @dataclass(frozen=True)
-class NORMA(Solver):
+class NORMA(Solver, rate='"sqrt" or "constant"', eta_0="> 0"):
     """SGD with a constant or slowly decreasing rate.
 
     Parameters
@@ -226,40 +192,37 @@ class NORMA(Solver):
     'norma'
     """
 
-    name: ClassVar[str] = "norma"
-    n_vectors: ClassVar[int] = 5
-    certifies: ClassVar[bool] = False
-    ranges: ClassVar = {"rate": '"sqrt" or "constant"', "eta_0": "> 0"}
+    name = "norma"
+    n_vectors = 5
+    certifies = False
 
     rate: Literal["sqrt", "constant"] = "sqrt"
     eta_0: float | None = None
 
-    def start(self, problem: Problem, options: Options) -> NORMARun:
-        """Begin a run."""
+
+class NORMARun(ScaledSGD, of=NORMA):
+    """NORMA on one problem: a new random order in each pass, and the mean of w."""
+
+    _mean_since, _in_mean = 0, 0
+    _mean: Vector
+
+    def __init__(self, solver: NORMA, problem: Problem, options: Options) -> None:
         order = options.rng.permutation(problem.active)
-        eta_0, decay = self.eta_0, float(self.rate == "sqrt")
+        eta_0, decay = solver.eta_0, float(solver.rate == "sqrt")
         if eta_0 is None:
             trial = order[:_TRIAL_ROWS]
             eta_0 = search_rate(problem, trial)
             if decay:
                 eta_0 = min(eta_0 * math.sqrt(trial.size), 0.5 / problem.lambda_)
-        require_stable(self, problem, eta_0)
-        return NORMARun(problem, options, order, eta_0, decay, power=0.5)
-
-
-class NORMARun(ScaledSGD):
-    """NORMA on one problem: a new random order in each pass, and the mean of w."""
-
-    _passes, _mean_since, _in_mean = 0, 1, 0
-    _mean: Vector
+        require_stable(solver, problem, eta_0)
+        super().__init__(solver, problem, options, order, eta_0, decay, power=0.5)
 
     def epoch(self) -> Epoch:
         """Present all rows in a new random order."""
-        self._passes += 1
         self._rng.shuffle(self._order)
         epoch = super().epoch()
         # The mean covers at least the last half of the passes.
-        if self._passes == 1 or self._passes >= 2 * self._mean_since:
+        if self._passes >= 2 * self._mean_since:
             self._mean_since, self._in_mean = self._passes, 0
             self._mean = np.zeros(self._problem.dimension)
         self._in_mean += 1
@@ -273,7 +236,7 @@ class NORMARun(ScaledSGD):
 
 
 @dataclass(frozen=True)
-class SvmSgd(Solver):
+class SvmSgd(Solver, eta_0="> 0", precision='"double" or "single"'):
     """SGD with the rate eta_0 / (1 + lambda eta_0 t).
 
     Parameters
@@ -291,9 +254,8 @@ class SvmSgd(Solver):
     'svmsgd'
     """
 
-    name: ClassVar[str] = "svmsgd"
-    certifies: ClassVar[bool] = False
-    ranges: ClassVar = {"eta_0": "> 0", "precision": '"double" or "single"'}
+    name = "svmsgd"
+    certifies = False
 
     eta_0: float | None = None
     shuffle: bool = True
@@ -301,14 +263,10 @@ class SvmSgd(Solver):
 
     def start(self, problem: Problem, options: Options) -> ScaledSGD:
         """Begin a run."""
-        rows = problem.active
-        order = options.rng.permutation(rows) if self.shuffle else rows
+        order = options.rng.permutation(problem.active) if self.shuffle else problem.active
         eta_0 = self.eta_0 or search_rate(problem, order[:_TRIAL_ROWS])
         require_stable(self, problem, eta_0)
-        return ScaledSGD(
-            problem, options, order, eta_0, decay=problem.lambda_ * eta_0,
-            dtype=float_type(self, self.precision, problem),
-        )  # fmt: skip
+        return ScaledSGD(self, problem, options, order, eta_0, problem.lambda_ * eta_0)
 
 
 @kernel
@@ -324,14 +282,11 @@ def scaled_steps(
     errors, loss = 0, 0.0
     squared_norm = inner(v, v)
     for i in range(order.size):
-        k = order[i]
-        weight = abs(signed_weights[k])
-        label = 1.0 if signed_weights[k] > 0.0 else -1.0
+        k, weight, label, margin = visit_row(rows, signed_weights, order, i, v)
+        product, margin = label * margin, scale * margin
         growth = 1.0 + decay * t
         # A power costs as much as a short row.
         eta = eta_0 / (growth if power == 1.0 else growth**power)
-        product = dot(rows, k, v)
-        margin = label * scale * product
         scale *= 1.0 - eta * lambda_
         if 1.0 - eta * lambda_ < 1e-15:
             # The first step of Pegasos multiplies w by 1 - 1/1.

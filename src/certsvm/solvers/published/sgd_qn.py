@@ -34,23 +34,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certsvm.certificates.primal import primal_bound
 from certsvm.kernels.jit import kernel
-from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot
+from certsvm.kernels.rows import RowArrays, Vector, add, add_scaled, dot, visit_row
 from certsvm.problem.problems import Problem
-from certsvm.solvers.base import Epoch, Options, Solver, float_type
-from certsvm.solvers.published.scaled_sgd import PassesRun
+from certsvm.solvers.base import Epoch, Options, Solver
+from certsvm.solvers.published.scaled_sgd import ScaledSGD
 
 _TRIAL_T0 = tuple(10.0**power for power in range(11))
 _TRIAL_PASSES = 5
 
 
 @dataclass(frozen=True)
-class SGDQN(Solver):
+class SGDQN(Solver, t0="> 0", skip="> 0", precision='"double" or "single"'):
     """SGD with a rate for each coordinate.
 
     Parameters
@@ -74,10 +75,9 @@ class SGDQN(Solver):
     'sgd-qn'
     """
 
-    name: ClassVar[str] = "sgd-qn"
-    n_vectors: ClassVar[int] = 7
-    certifies: ClassVar[bool] = False
-    ranges: ClassVar = {"t0": "> 0", "skip": "> 0", "precision": '"double" or "single"'}
+    name = "sgd-qn"
+    n_vectors = 7
+    certifies = False
 
     t0: float | None = None
     skip: int | None = None
@@ -88,47 +88,35 @@ class SGDQN(Solver):
 
     def start(self, problem: Problem, options: Options) -> SGDQNRun:
         """Begin a run."""
-        rows = problem.active
-        order = options.rng.permutation(rows) if self.shuffle else rows
-        t0 = self.t0 or self._search(problem, options, order[: max(1, order.size // 10)])
-        return SGDQNRun(self, problem, options, order, t0)
-
-    def _search(self, problem: Problem, options: Options, trial: NDArray[np.int64]) -> float:
-        """The t0 with the least objective after five passes over the rows ``trial``."""
+        order = options.rng.permutation(problem.active) if self.shuffle else problem.active
+        trial, cold = order[: max(1, order.size // 10)], replace(options, start=None)
 
         def cost(t0: float) -> float:
-            run = SGDQNRun(self, problem, replace(options, start=None), trial, t0)
+            """The objective after five passes over a tenth of the rows."""
+            run = SGDQNRun(self, problem, cold, trial, t0)
             for _ in range(_TRIAL_PASSES):
                 run.epoch()
-            objective = run.objective()
+            objective = primal_bound(problem.sample(trial), run.w).value
             return objective if math.isfinite(objective) else math.inf
 
         # If all overflow, the last has the smallest rates.
-        return min(reversed(_TRIAL_T0), key=cost)
+        t0 = self.t0 or min(reversed(_TRIAL_T0), key=cost)
+        return SGDQNRun(self, problem, options, order, t0)
 
 
-class SGDQNRun(PassesRun):
+class SGDQNRun(ScaledSGD):
     """SGD-QN on one problem: w, the rates, and the counters."""
 
     def __init__(
         self, solver: SGDQN, problem: Problem, options: Options, order: NDArray[np.int64], t0: float
     ) -> None:
-        super().__init__(problem, options, order)
-        self._solver = solver
+        super().__init__(solver, problem, options, order)
         stored_per_row = max(1.0, problem.rows.n_stored / problem.rows.n_rows)
         self._skip = solver.skip or max(1, int(16 * problem.dimension / stored_per_row))
-        dtype = float_type(solver, solver.precision, problem)
-        self._w: NDArray[Any] = options.first_w(problem).astype(dtype)
-        self._before, self._change = np.zeros((2, self._w.size), dtype)
-        t0 += options.first_t(problem)
-        self._rates = np.full_like(self._w, 1.0 / (problem.lambda_ * t0))
+        self._before, self._change = np.zeros((2, self._v.size), self._v.dtype)
+        self._rates = np.full_like(self._v, 1.0 / (problem.lambda_ * (t0 + self._t)))
         # Rows until the next decay; rows since the rates changed; whether to compare w and w1.
         self._counters = np.array([self._skip, 0, 0], dtype=np.int64)
-
-    @property
-    def w(self) -> Vector:
-        """The weight vector, in float64."""
-        return self._w.astype(np.float64)
 
     def epoch(self) -> Epoch:
         """Present all rows."""
@@ -141,7 +129,7 @@ class SGDQNRun(PassesRun):
         problem, most = self._problem, 1.0 if self._solver.clip_decay else math.inf
         errors, loss = quasi_newton_steps(
             problem.rows.arrays, problem.signed_weights, rows, problem.lambda_, self._skip, most,
-            self._counters, self._rates, self._before, self._change, self._w,
+            self._counters, self._rates, self._before, self._change, self._v,
         )  # fmt: skip
         return errors, loss
 
@@ -157,13 +145,9 @@ def quasi_newton_steps(
 
     ``before`` is w1, the w before the last decay. ``change`` is zero between calls.
     """
-    errors = 0
-    loss = 0.0
+    errors, loss = 0, 0.0
     for i in range(order.size):
-        k = order[i]
-        weight = abs(signed_weights[k])
-        label = 1.0 if signed_weights[k] > 0.0 else -1.0
-        margin = label * dot(rows, k, w)
+        k, weight, label, margin = visit_row(rows, signed_weights, order, i, w)
         counters[1] += 1
         if counters[2] == 1:
             counters[2] = 0
@@ -171,8 +155,7 @@ def quasi_newton_steps(
             differs = (1 if margin < 1.0 else 0) - (1 if margin_before < 1.0 else 0)
             if differs != 0:
                 add(rows, k, label * weight * differs, change)
-                n = counters[1]
-                counters[1] = 0
+                n, counters[1] = counters[1], 0
                 for j in range(w.size):
                     b = lambda_
                     if change[j] != 0.0:
