@@ -61,7 +61,7 @@ def test_every_command_of_the_list_exists() -> None:
 
 ERRORS: list[Any] = [
     (ValueError("C must be positive"), "C must be positive"),
-    (FileNotFoundError(2, "No such file", "rows.txt"), "No such file: 'rows.txt'"),
+    (FileNotFoundError(2, "No such file", "rows.txt"), "rows.txt: No such file"),
     (ModuleNotFoundError("no rich", name="rich.progress"), "no rich (pip install"),
     (MemoryError(), "out of memory"),
 ]

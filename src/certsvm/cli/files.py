@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from certsvm import files
 from certsvm.cli import facts, say
 from certsvm.cli.options import Options
+
 if TYPE_CHECKING:
     from certsvm.certificates.certificate import Certificate
     from certsvm.files.batch import Batch
