@@ -103,7 +103,7 @@ def test_arguments_that_will_not_do(client: Client) -> None:
     with pytest.raises(ValueError, match="on the same side"):
         LinearSVC(penalize_intercept=False, class_weight={1: 0.0}).fit(cut(X, 300), cut(three, 300))
     problem = certsvm.Problem(certsvm.Rows(X), np.where(y == "yes", 1.0, -1.0))
-    with pytest.raises(ValueError, match="not for this problem"):
+    with pytest.raises(ValueError, match="rows on a cluster"):
         certsvm.train(problem, Cocoa())
 
 
