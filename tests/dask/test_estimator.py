@@ -139,6 +139,16 @@ def test_checkpoints(client: Client, tmp_path: Path, solver: str, passes: int) -
     assert clf.history_[0].primal <= stopped.certificate_.primal * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("solver", ["smoothed-newton", "cocoa"])
+def test_a_checkpoint_that_meets_the_target(client: Client, tmp_path: Path, solver: str) -> None:
+    X, y = data()
+    how: Any = {"tol": 1e-3, "checkpoint": tmp_path, "store_dual": True, "random_state": 0}
+    for _ in range(2):
+        clf = LinearSVC(0.1, solver=solver, **how).fit(cut(X, 300), cut(y, 300))
+        assert clf.certificate_.met
+        assert certsvm.verify(clf, X, y).dual_verified
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_C_in_a_range(client: Client, solver: str) -> None:
     X, y = data(classes=3)

@@ -215,6 +215,21 @@ def test_a_class_that_was_not_trained_has_a_true_certificate() -> None:
     assert np.isinf(result.certificate.proved_gap)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_column_of_labels_that_was_not_trained_has_a_true_certificate(weighted: bool) -> None:
+    """A row may be of no class, or of several: its weight counts once in each problem."""
+    X, y = several()
+    columns = np.stack([y == "a", y == "b", np.zeros(len(y))], axis=1).astype(np.int64)
+    weights = np.linspace(0.1, 3.0, len(y)) if weighted else None
+    source = MemorySource(X, columns, weights, class_weight={0: 2.5} if weighted else None)
+    stop = threading.Event()
+    stop.set()
+    for i, result in enumerate(fit_classes(source, replace(SLOW.at(0.5), stop=stop))):
+        exact = 0.5 * source.problem(i, SLOW.objective).weights.sum()
+        assert result.passes == 0
+        assert result.certificate.primal == pytest.approx(exact, rel=1e-13)
+
+
 class Lossy(MemorySource):
     """Loses the data of its second class."""
 

@@ -330,9 +330,14 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
         for group, of_group in zip(problem.groups, response, strict=True):
             for place, i in enumerate(group.members):
                 alphas[i] = cluster.task("alpha", operator.itemgetter(place), of_group)
+    of_sums = claimed
+    if response is None and result.alpha is not None:
+        # As it was in a checkpoint; it is multiplied by the scale already.
+        alphas = [cluster.argument(result.alpha)] * len(alphas)
+        of_sums = replace(claimed, scale=1.0)
     w = cluster.argument(result.w)
     tasks = [
-        problem.task("recheck", Group("", [i]), _sum, interval_sums, alpha, w, claimed)
+        problem.task("recheck", Group("", [i]), _sum, interval_sums, alpha, w, of_sums)
         for i, alpha in enumerate(alphas)
     ]
     sums: ProblemSums = cluster.total(tasks, [""] * len(tasks))
@@ -357,7 +362,7 @@ def interval_sums(
 ) -> ProblemSums:
     """The sums over one block; its alpha is yet to be multiplied by the scale of the certificate.
 
-    Without alpha, it is zero.
+    Without alpha, it is zero; alpha may be that of all rows.
 
     Examples
     --------
@@ -374,6 +379,8 @@ def interval_sums(
         alpha = np.zeros(part.rows.n_rows)
     elif isinstance(alpha, Response):
         alpha = alpha_of_part(part, team, alpha, loss_named(claimed.loss), claimed.C)
+    elif alpha.size != part.rows.n_rows:
+        alpha = alpha[part.span]
     sums = ProblemSums(claimed, w[:n], rho * float(w[n]) if rho > 0 else 0.0)
     alpha = claimed.scale * alpha
     for first, rows in row_blocks(part.rows.matrix):

@@ -253,14 +253,24 @@ class MemorySource(Source):
 
     def problem(self, i: int, objective: Objective) -> Problem:
         """The i-th problem."""
+        in_class, weights = self._sides(i)
+        signs = np.where(in_class, 1.0, -1.0)
+        return Problem(self.rows, signs, weights=weights, **objective.keywords)
+
+    def weight_sum(self, i: int) -> float:
+        """Of the rows' weights: a row may be of several classes, or of none."""
+        weights = self._sides(i)[1]
+        return float(self.n_rows if weights is None else weights.sum())
+
+    def _sides(self, i: int) -> tuple[NDArray[np.bool_], Vector | None]:
+        """The rows on the positive side of the i-th problem, and all weights; None: all are one."""
         own, factors, weights = self.positive[i], self.factors_in(i), self.row_weights
         in_class = self.y[:, i] == 1 if self.multilabel else self.y_index == own
         if not (factors == 1.0).all():
             # All of the rest have the same factor, that of the class before among them.
             of_rows: Vector = np.where(in_class, factors[own], factors[own - 1])
             weights = of_rows if weights is None else of_rows * weights
-        signs = np.where(in_class, 1.0, -1.0)
-        return Problem(self.rows, signs, weights=weights, **objective.keywords)
+        return in_class, weights
 
     def at_once(self, solver: Solver, n_jobs: int) -> int:
         """As many as there are threads."""
