@@ -17,7 +17,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -122,13 +122,8 @@ class Team:
             return [task(0, pieces)]
         n_ranges = min(self.n_jobs, pieces)
         edges = [pieces * i // n_ranges for i in range(n_ranges + 1)]
-        return self.map(task, edges[:-1], edges[1:])
-
-    def map(self, task: Callable[..., Any], *pieces: Sequence[Any]) -> list[Any]:
-        """Results of ``task`` for every piece, in order; of several errors the first is raised."""
-        if self._executor is None or len(pieces[0]) <= 1:
-            return list(map(task, *pieces))
-        return list(self._executor.map(task, *pieces))
+        # Of several errors the first is raised.
+        return list(self._executor.map(task, edges[:-1], edges[1:]))
 
 
 ALONE = Team()

@@ -136,7 +136,7 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
         # For each thread a matrix and what is added to it; their sum, and its factor.
         needed += 8 * d * d * (2 + 2 * gram_threads(n_rows, per_row, d, settings.n_jobs))
         of_witness = _PER_CODE * len(source.labels)
-    needed += bool(options.witness) * of_witness * stream.n_rows
+    needed += options.witness * of_witness * stream.n_rows
     if needed > options.memory:
         raise ValueError(
             f"{options.memory / 1e6:.0f} MB of memory are not enough to train from this file, "

@@ -766,7 +766,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
         """Write a report of the fit: one HTML page that needs nothing else.
 
         It has the certificate as a sentence, J and L closing in on each other, the largest weights
-        with intervals that contain those of the exact optimum, parameters and versions. Needs
+        with intervals that contain those of the exact optimum, and the parameters. Needs
         ``certsvm[plot]``.
 
         Parameters

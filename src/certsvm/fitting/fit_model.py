@@ -58,7 +58,7 @@ class Fit(NamedTuple):
         return all(certificate.met for certificate in self.model.certificates)
 
 
-def fit_model(source: Source, settings: Settings, *, witness: bool | None = False) -> Fit:
+def fit_model(source: Source, settings: Settings, *, witness: bool = False) -> Fit:
     """Train a model.
 
     Parameters
@@ -110,7 +110,7 @@ def fit_stream(
     blocks: Any, *, label: str | None = None, weight: str | None = None, categorical: bool = False,
     C: float = 1.0, loss: str = HINGE.name, class_weight: ClassWeight = None,
     fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
-    tol: float = COARSE_TOL, witness: bool | None = False, **settings: Any,
+    tol: float = COARSE_TOL, witness: bool = False, **settings: Any,
 ) -> Model:  # fmt: skip
     """Train on data that is read a block at a time, again in each pass.
 

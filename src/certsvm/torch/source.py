@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.certificates.rounding import Bound
-from certsvm.fitting.folds import row_positions
+from certsvm.fitting.folds import held_out_rows, row_positions
 from certsvm.fitting.sources import ClassWeight, Source
 from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective, Sizes
 from certsvm.problem.rows import Vector
@@ -214,7 +213,7 @@ class TensorSource(Source):
 
 
 class TensorFold(TensorSource):
-    """A fold of a cross-validation, as ``fitting.cross_validation.Fold``, without a copy of rows.
+    """A fold of a cross-validation, as ``fitting.folds.Fold``, without a copy of rows.
 
     The rows held out have no weight in training.
     """
@@ -236,10 +235,7 @@ class TensorFold(TensorSource):
             np.full(self.test.size, self.dimension),
         )
         truth = np.where(present, present.cumsum() - 1, -1)[codes[self._where].cpu().numpy()]
-        given = np.ones(self.test.size) if weights is None else np.asarray(weights)[self.test]
-        if not given.sum() > 0.0:
-            raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
-        self.held_out = HeldOutRows(sizes.norms, sizes.counts, truth, weights=given)
+        self.held_out = held_out_rows(sizes, truth, weights, self.test)
 
     def products(self, w: Vector) -> Vector:
         """Products of the rows held out with a weight vector."""

@@ -122,7 +122,7 @@ def path_command(options: o.Options, file: str) -> None:
 
     o.check_together({}, {"at": "out", "witness": "out"})
     (low, high), output = options.C_range, options.out
-    settings = training.settings_of(options, low, keep_alpha=bool(options.witness))
+    settings = training.settings_of(options, low, keep_alpha=options.witness)
     if outside := [C for C in options.at if not low <= C <= high]:
         raise click.UsageError(f"--at {outside[0]} is outside the range")
     if output is not None:
