@@ -61,7 +61,7 @@ def test_every_command_of_the_list_exists() -> None:
 
 ERRORS: list[Any] = [
     (ValueError("C must be positive"), "C must be positive"),
-    (FileNotFoundError(2, "No such file", "rows.txt"), "No such file: 'rows.txt'"),
+    (FileNotFoundError(2, "No such file", "rows.txt"), "rows.txt: No such file"),
     (ModuleNotFoundError("no rich", name="rich.progress"), "no rich (pip install"),
     (MemoryError(), "out of memory"),
 ]
@@ -195,13 +195,13 @@ BAD_USAGE: list[Any] = [
     ("convert data out --seed 0 --keep-order", "--seed does not go with --keep-order"),
     ("train data -s 0", "is not one of 'hinge', 'squared_hinge', '1', '2', '3'"),
     ("train data --loss squared_hinge --solver sgd-s", "loss='squared_hinge'"),
-    ("train data -B 1 -R --solver sgd-s", "penalize_intercept=False"),
+    ("train data -B 1 -R --solver sgd-s", "penalize_intercept=True"),
     ("train data -R", "--free-intercept (-R) needs an intercept: -B 1"),
     ("path data -R -B 0", "--free-intercept (-R) needs an intercept: -B 1"),
     ("path data --range 1 0.1", "the first must be less"),
     ("path data --range 0 1", "0.0 is not in the range"),
     ("path data --tol 0", "needs tol > 0"),
-    ("path data --solver pegasos", "a solver with a dual bound, and 'pegasos' has none"),
+    ("path data --solver pegasos", "a solver with a dual bound, got 'pegasos'"),
     ("path data --at 1", "--at goes with --output only"),
     ("path data --witness", "--witness goes with --output only"),
     ("path data --range 0.1 1 --at 2 -o m", "--at 2.0 is outside the range"),

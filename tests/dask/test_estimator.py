@@ -16,6 +16,25 @@ from certsvm.dask import Cocoa, LinearSVC
 from tests.dask.problems import SOLVERS, agrees, cut, data
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_intervals_are_lazy(client: Client, classes: int) -> None:
+    X, y = data(classes=classes)
+    clf = LinearSVC(0.1, tol=1e-5, random_state=0).fit(cut(X, 300), cut(y, 300))
+    x = da.from_array(X, chunks=(200, -1))
+    expected = clf.decision_interval(X)
+    for end, known in zip(clf.decision_interval(x), expected, strict=True):
+        assert end.shape == known.shape
+        np.testing.assert_allclose(end.compute(), known)
+    share = clf.stability(x)
+    assert share == pytest.approx(clf.stability(X))
+    weights = np.random.default_rng(0).random(600)
+    share = clf.stability(x, da.from_array(weights, chunks=200))
+    assert share == pytest.approx(clf.stability(X, weights))
+    some = x[x[:, 0] > 1e9]
+    assert clf.decision_interval(some)[0].compute().shape[0] == 0
+    assert clf.support_status(X, y).shape == expected[0].shape
+
+
 @pytest.mark.parametrize(
     ("solver", "classes", "loss", "penalised"),
     [
@@ -76,7 +95,7 @@ def test_arguments_that_will_not_do(client: Client) -> None:
     for how, message in (
         ({"solver": certsvm.solvers.DCD()}, "does not run on a cluster"),
         ({"solver": "dcd"}, "solver"),
-        ({"solver": "cocoa", "penalize_intercept": False}, "penalize_intercept=False"),
+        ({"solver": "cocoa", "penalize_intercept": False}, "penalize_intercept=True"),
     ):
         with pytest.raises(ValueError, match=message):
             LinearSVC(**how).fit(cut(X, 300), cut(y, 300))
@@ -84,7 +103,7 @@ def test_arguments_that_will_not_do(client: Client) -> None:
     with pytest.raises(ValueError, match="on the same side"):
         LinearSVC(penalize_intercept=False, class_weight={1: 0.0}).fit(cut(X, 300), cut(three, 300))
     problem = certsvm.Problem(certsvm.Rows(X), np.where(y == "yes", 1.0, -1.0))
-    with pytest.raises(ValueError, match="not for this problem"):
+    with pytest.raises(ValueError, match="rows on a cluster"):
         certsvm.train(problem, Cocoa())
 
 

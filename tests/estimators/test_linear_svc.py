@@ -354,7 +354,7 @@ def test_without_an_intercept_there_is_none_to_penalise(binary: Any) -> None:
     )
     np.testing.assert_array_equal(free.coef_, usual.coef_)
     assert free.certificate_ == usual.certificate_
-    with pytest.raises(ValueError, match="penalize_intercept=False"):
+    with pytest.raises(ValueError, match="penalize_intercept=True"):
         LinearSVC(solver="ocas", penalize_intercept=False).fit(*binary)
     LinearSVC(solver="ocas", penalize_intercept=False, fit_intercept=False).fit(*binary)
 

@@ -91,6 +91,8 @@ class Commands(click.Group):
             raise SystemExit(PIPE_CLOSED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
             reason = str(error) or "out of memory: certsvm convert data, and train with --memory"
+            if isinstance(error, OSError) and error.filename and error.strerror:
+                reason = f"{error.filename}: {error.strerror}"
             if isinstance(error, ImportError):
                 reason += " (pip install 'certsvm[cli,dask,torch]' has all packages)"
             raise _Failed(printable(reason, keep="\n")) from error

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from certsvm import files
 from certsvm.cli import facts, say
 from certsvm.cli.options import Options
-from certsvm.files import block_sources
 
 if TYPE_CHECKING:
     from certsvm.certificates.certificate import Certificate
@@ -38,6 +37,8 @@ def kind_of(path: str) -> str:
         return "text"
     if is_model(path):
         raise ValueError(f"{path} is a model, and rows are needed here")
+    from certsvm.files import block_sources
+
     return block_sources.kind_of(path)
 
 
@@ -66,7 +67,9 @@ def opened(path: str, options: Options, **more: Any) -> tuple[Any, Iterable[Batc
     how = options.reading(kind) | more
     if kind == "text":
         how |= {"block_bytes": _BLOCK_BYTES, "dtype": options.dtype}
-    file = block_sources.open_data(source_of(path), **how)
+    from certsvm.files.block_sources import open_data
+
+    file = open_data(source_of(path), **how)
     if hasattr(file, "blocks"):
         return file, file.blocks(_BLOCK_BYTES, options.dtype)
     return file, file if kind == "text" else file()

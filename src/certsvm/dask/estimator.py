@@ -199,6 +199,47 @@ class LinearSVC(LocalLinearSVC):
         """
         return self._lazily(X, "predict")
 
+    def decision_interval(self, X: Any) -> Any:
+        """Intervals of the exact optimum's decision values, lazy for a Dask collection.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        low, high : array of shape (n_samples,) or (n_samples, n_classes)
+            Dask arrays if X is a Dask collection.
+        """
+        ends = self._lazily(X, "decision_interval")
+        if not hasattr(X, "dask"):
+            return ends
+        half = ends.shape[1] // 2
+        return (ends[:, 0], ends[:, 1]) if half == 1 else (ends[:, :half], ends[:, half:])
+
+    def stability(self, X: Any, sample_weight: Any = None) -> float:
+        """The share of predictions that more training could not flip.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows. Those of a collection come to the client one block after the other.
+        sample_weight : array-like or Dask array of shape (n_samples,), default=None
+            Weights of the rows in the share.
+
+        Returns
+        -------
+        share : float
+            From 0 to 1.
+        """
+        if not hasattr(X, "dask"):
+            return super().stability(X, sample_weight)
+        rows = self._rows(X).to_delayed()[:, 0]
+        cut = [None] * len(rows) if sample_weight is None else sample_weight.to_delayed().ravel()
+        blocks = zip(rows, cut, strict=True)
+        return super().stability(dask.compute(x, None, w, scheduler=self.client) for x, w in blocks)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows that are predicted rightly, by weight.
 
@@ -237,14 +278,17 @@ class LinearSVC(LocalLinearSVC):
         check_is_fitted(self)
         if not hasattr(X, "dask"):
             return getattr(super(), method)(X)
-        if hasattr(X, "columns"):
-            _check_feature_names(self, X._meta, reset=False)
-        rows = (X.to_dask_array() if hasattr(X, "to_dask_array") else X).rechunk({1: -1})
-        local = self._local()
+        rows, local = self._rows(X), self._local()
         meta = _apply(np.empty((0, self.n_features_in_)), local, method)
         one = meta.ndim == 1
         shape = {"drop_axis": 1} if one else {"chunks": (rows.chunks[0], meta.shape[1:])}
         return rows.map_blocks(_apply, local, method, dtype=meta.dtype, meta=meta, **shape)
+
+    def _rows(self, X: Any) -> Any:
+        """A collection as a Dask array that is not cut by columns."""
+        if hasattr(X, "columns"):
+            _check_feature_names(self, X._meta, reset=False)
+        return (X.to_dask_array() if hasattr(X, "to_dask_array") else X).rechunk({1: -1})
 
     def _local(self) -> LocalLinearSVC:
         """The fitted model without the client, to send with tasks."""
@@ -263,7 +307,8 @@ def _weights_rightly(local: LocalLinearSVC, block: tuple[Any, Any, Any]) -> tupl
 
 
 def _apply(block: Any, local: LocalLinearSVC, method: str) -> Any:
-    """What a method answers to a block."""
+    """What a method answers to a block; of intervals, the ends side by side."""
     if block.shape[0] == 0:
         return _apply(np.zeros((1, local.n_features_in_)), local, method)[:0]
-    return getattr(local, method)(block)
+    answer = getattr(local, method)(block)
+    return np.column_stack(answer) if isinstance(answer, tuple) else answer

@@ -53,13 +53,20 @@ def page(title: str, subtitle: str, **parts: object) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("certsvm.report", "static"),
         # Labels and names come from files, and must not become markup.
-        autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_unbroken,
     )  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     environment.filters["percent"] = claims.percent
     template = environment.get_template("page.html")
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return template.render(title=title, subtitle=subtitle, version=__version__, now=now, **parts)
+
+
+def _unbroken(value: Any) -> Any:
+    """No line ends between a number and its unit."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return value.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 class PageFile(str):
