@@ -172,11 +172,11 @@ class Options:
         """Type of the values."""
         return "float32" if self.float32 else "float64"
 
-    def answer(self, told: Mapping[str, Any], text: object, code: int = 0) -> NoReturn:
-        """End the command: print what is told as JSON, if asked to, or as text."""
+    def answer(self, result: Mapping[str, Any], text: object, code: int = 0) -> NoReturn:
+        """End the command: print the result as JSON, if asked to, or as text."""
         if self.as_json:
             # JSON has no infinities and no NaN: they become null.
-            finite = json.loads(json.dumps(told), parse_constant=lambda name: None)
+            finite = json.loads(json.dumps(result), parse_constant=lambda name: None)
             click.echo(json.dumps(finite))
         elif not self.quiet:
             click.echo(str(text))

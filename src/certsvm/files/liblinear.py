@@ -118,8 +118,8 @@ def load_liblinear(path: str | os.PathLike[str]) -> Model:
     try:
         for key, of_type in _FIELDS.items():
             number, line = next(numbered, (number, ""))
-            found, *words = line.split() or [""]
-            if found != key or (len(words) != 1 and key not in ("label", "w")):
+            first, *words = line.split() or [""]
+            if first != key or (len(words) != 1 and key not in ("label", "w")):
                 raise ValueError(f"here belongs {key!r} with its value, not {line[:40]!r}")
             header.append([of_type(word) for word in words])
         (solver,), (count,), labels, (n_features,), (bias,), _ = header
