@@ -180,13 +180,10 @@ class Model(OptimumMixin):
         parameters = {name: plain(getattr(about, name)) for name in _PROBLEM}
         if not certificates and not clf.fit_intercept:
             parameters["intercept_scaling"] = 0.0
-        weights, seed = clf.class_weight, plain(clf.random_state)
-        if isinstance(weights, dict):
-            # Keys in JSON are strings, labels need not be.
-            weights = [[plain(label), float(weight)] for label, weight in weights.items()]
+        seed = plain(clf.random_state)
         parameters |= {
             "tol": plain(certificates[0].target if certificates else clf.tol),
-            "solver": str(clf.solver_), "class_weight": weights,
+            "solver": str(clf.solver_), "class_weight": listed_weights(clf.class_weight),
             "seed": seed if isinstance(seed, int) else None,
             "max_iter": plain(clf.max_iter), "passes": plain(clf.n_iter_),
         }  # fmt: skip
@@ -461,6 +458,13 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness, str]:
         return Witness(**arrays), str(content["model"])
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
+
+
+def listed_weights(class_weight: Any) -> Any:
+    """Weights of classes for JSON, whose keys are strings, as labels need not be."""
+    if not isinstance(class_weight, dict):
+        return class_weight
+    return [[plain(label), float(weight)] for label, weight in class_weight.items()]
 
 
 def listing(items: Sequence[Any]) -> str:

@@ -99,8 +99,8 @@ class NewtonRun(Run):
             self._schedule = Schedule.warm(
                 rules, start.smoothing, smoothing=False, same=options.resumed
             )
-        elif samples and (found := from_sample(problem, options)) is not None:
-            w, self._schedule = found
+        elif samples and (sample := from_sample(problem, options)) is not None:
+            w, self._schedule = sample
         if self._schedule.smoothing:
             self._alpha_hat = smoothing_centre(problem.loss, problem.C, problem.weights)
         # Arrays with an entry per row are reused: allocating them costs as much as filling them.
@@ -185,11 +185,9 @@ class NewtonRun(Run):
         point, self._evaluated = self._best_point, self._answer
         self._dual_point, self._w = lambda: point, self._answer[0]
         return Epoch(
-            epochs=self._steps,
-            free=free.size,
-            primal_estimate=self._answer[1].value,
+            epochs=self._steps, free=free.size, primal_estimate=self._answer[1].value,
             finished=self._schedule.finished,
-        )
+        )  # fmt: skip
 
     def warm_start(self) -> Start | None:
         """The vector w with the slope of alpha, and alpha if it is kept."""

@@ -162,11 +162,9 @@ class SmoothedNewtonRun(Run):
             self._next = w + (step - 1.0) * along, None
         self._w, self._evaluated, self._dual_point = w, (w, primal), lambda: point
         return Epoch(
-            epochs=self._passes,
-            free=sums.free,
-            primal_estimate=primal.value,
+            epochs=self._passes, free=sums.free, primal_estimate=primal.value,
             finished=self._schedule.finished,
-        )
+        )  # fmt: skip
 
     def _choose(self, w: Vector, gradient: Vector, sums: Sums) -> None:
         """Choose the next step from this point, on the same smooth problem or the next."""

@@ -165,11 +165,9 @@ class Descent(Run):
             self._margins.add_(along, alpha=step)
             self._evaluate()
         return Epoch(
-            epochs=self.steps,
-            free=self.free,
-            primal_estimate=self.primal()[1].value,
+            epochs=self.steps, free=self.free, primal_estimate=self.primal()[1].value,
             finished=self.schedule.finished,
-        )
+        )  # fmt: skip
 
     def candidates(self) -> Iterator[Vector]:
         """The best w."""

@@ -75,13 +75,9 @@ class TensorRows:
     """
 
     def __init__(
-        self,
-        X: Tensor,
-        *,
-        intercept_scaling: float = 0.0,
-        device: torch.device | str | None = None,
-        memory: int | None = None,
-    ) -> None:
+        self, X: Tensor, *, intercept_scaling: float = 0.0,
+        device: torch.device | str | None = None, memory: int | None = None,
+    ) -> None:  # fmt: skip
         if X.layout != torch.strided:
             raise ValueError(f"tensors must be dense, got layout {X.layout}")
         if X.ndim != 2:
@@ -223,7 +219,8 @@ class TensorRows:
         scales = (weights / largest).sqrt()
         for now in which.nonzero()[:, 0].split(self.at_once):
             rows = self.fast(self.gathered(now), torch.float64 if exact else None)
-            total += _gram(rows * scales[now].to(rows.dtype)[:, None])
+            rows = rows * scales[now].to(rows.dtype)[:, None]
+            total += product(rows.T, rows).double()
         return self.unit**2 * largest * total[: self.dimension, : self.dimension]
 
     @cached_property
@@ -255,11 +252,6 @@ def product(A: Tensor, B: Tensor) -> Tensor:
     if A.is_cuda and A.dtype.itemsize == 2:
         return torch.mm(A, B, out_dtype=torch.float32)
     return A @ B
-
-
-def _gram(rows: Tensor) -> Tensor:
-    """Rows' rows, as accurate as their type."""
-    return product(rows.T, rows).double()
 
 
 def _device(device: Any) -> torch.device:

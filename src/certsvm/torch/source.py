@@ -54,15 +54,9 @@ class TensorSource(Source):
     problem_type = TensorProblem
 
     def __init__(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        class_weight: ClassWeight = None,
-        intercept_scaling: float = 0.0,
-        device: torch.device | str | None = None,
-    ) -> None:
+        self, X: Any, y: Any, sample_weight: Any = None, *, class_weight: ClassWeight = None,
+        intercept_scaling: float = 0.0, device: torch.device | str | None = None,
+    ) -> None:  # fmt: skip
         rows = TensorRows(float_rows(X), intercept_scaling=intercept_scaling, device=device)
         if rows.n_rows == 0 or rows.n_columns == 0:
             missing = "columns" if rows.n_rows else "rows"
@@ -91,7 +85,7 @@ class TensorSource(Source):
         # The codes of the classes.
         self._numbers = np.arange(classes.size) if numbers is None else numbers
         if multilabel:
-            sums = [(own if weights is None else weights[own == 1]).sum() for own in codes]
+            sums = [(row if weights is None else weights[row == 1]).sum() for row in codes]
             totals = torch.stack(sums).double().cpu().numpy()
         else:
             n_codes = int(self._numbers[-1]) + 1 if numbers is None else None
@@ -110,9 +104,9 @@ class TensorSource(Source):
 
     def side_factors(self, i: int) -> tuple[float, float]:
         """The factors of the weights of positive rows and of others in the i-th problem."""
-        factors, own = self.factors_in(i), self.positive[i]
+        factors, positive = self.factors_in(i), self.positive[i]
         # All of the rest have the same factor, that of the class before among them.
-        return float(factors[own]), float(factors[own - 1])
+        return float(factors[positive]), float(factors[positive - 1])
 
     def _is_positive(self, i: int) -> Tensor:
         column, code = self.side(i)
