@@ -118,7 +118,8 @@ class Model(OptimumMixin):
     def _check(self) -> None:
         """Raise a ValueError unless everything has its shape, and numbers are finite."""
         names, n_classes = self.feature_names, self.classes.size
-        n_problems, width = 1 if n_classes == 2 else n_classes, (0, *self.coef.shape)[-1]
+        n_problems = 1 if n_classes == 2 else n_classes
+        width = self.coef.shape[-1] if self.coef.ndim else 0
         shapes = (n_problems, width), (n_problems,), (n_classes,)
         for name, shape in zip(_ARRAYS, shapes, strict=True):
             array, needed = getattr(self, name), f"{n_classes} classes need {name} of shape {shape}"

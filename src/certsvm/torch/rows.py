@@ -219,8 +219,7 @@ class TensorRows:
         scales = (weights / largest).sqrt()
         for now in which.nonzero()[:, 0].split(self.at_once):
             rows = self.fast(self.gathered(now), torch.float64 if exact else None)
-            rows = rows * scales[now].to(rows.dtype)[:, None]
-            total += product(rows.T, rows).double()
+            total += _gram(rows * scales[now].to(rows.dtype)[:, None])
         return self.unit**2 * largest * total[: self.dimension, : self.dimension]
 
     @cached_property
@@ -252,6 +251,11 @@ def product(A: Tensor, B: Tensor) -> Tensor:
     if A.is_cuda and A.dtype.itemsize == 2:
         return torch.mm(A, B, out_dtype=torch.float32)
     return A @ B
+
+
+def _gram(rows: Tensor) -> Tensor:
+    """Rows' rows, as accurate as their type."""
+    return product(rows.T, rows).double()
 
 
 def _device(device: Any) -> torch.device:
