@@ -42,7 +42,7 @@ def test_solvers_that_minimise_the_squared_hinge(penalize_intercept: bool) -> No
     text = str(comparison)
     assert text.startswith("C = 0.1, squared hinge loss, intercept ")
     assert ("without penalty" in text) != penalize_intercept
-    with pytest.raises(ValueError, match=r"'ocas' is not for this .* loss='squared_hinge'"):
+    with pytest.raises(ValueError, match=r"'ocas' needs .* loss='squared_hinge'"):
         compare(X, y, loss="squared_hinge", solvers=["ocas"])
 
 

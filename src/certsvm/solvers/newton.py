@@ -106,7 +106,7 @@ class NewtonRun(Run):
         # Arrays with an entry per row are reused: allocating them costs as much as filling them.
         self._rows = np.empty(problem.n_rows, dtype=np.int64)
         self._unclipped, self._alpha = np.empty((2, problem.n_rows))
-        self._products = Products(problem, w, options.team)
+        self._w, self._products = w, Products(problem, w, options.team)
         self._along = self._products.copy()
         # The best alpha(w) so far and its bound: that after a step need not be the best, since a
         # new problem has another alpha at the same w.
