@@ -189,16 +189,12 @@ class Model(OptimumMixin):
             "max_iter": plain(clf.max_iter), "passes": plain(clf.n_iter_),
         }  # fmt: skip
         return cls(
-            coef=np.array(dense(clf.coef_)),
-            intercept=np.array(clf.intercept_),
-            classes=np.array(clf.classes_),
-            class_weight=np.array(clf.class_weight_),
-            certificates=tuple(certificates or ()),
-            parameters=parameters,
+            coef=np.array(dense(clf.coef_)), intercept=np.array(clf.intercept_),
+            classes=np.array(clf.classes_), class_weight=np.array(clf.class_weight_),
+            certificates=tuple(certificates or ()), parameters=parameters, fingerprint=fingerprint,
             feature_names=None if names is None else tuple(map(str, names)),
-            fingerprint=fingerprint,
             history=None if history is None else history.closing_records(),
-        )
+        )  # fmt: skip
 
     def decision_function(self, X: Any, *, allow_fewer: bool = False) -> NDArray[np.float64]:
         """Scores of rows.

@@ -194,9 +194,7 @@ def model_of(source: Source, settings: Settings, results: Sequence[Result]) -> M
     objective, rho, names = settings.objective, source.intercept_scaling, source.feature_names
     coefs, intercepts = zip(*(split(result.w, rho) for result in results), strict=True)
     return Model(
-        coef=np.array(coefs),
-        intercept=np.array(intercepts),
-        classes=source.classes,
+        coef=np.array(coefs), intercept=np.array(intercepts), classes=source.classes,
         class_weight=source.factors,
         certificates=tuple(result.certificate for result in results),
         parameters={
