@@ -253,11 +253,11 @@ class MemorySource(Source):
 
     def problem(self, i: int, objective: Objective) -> Problem:
         """The i-th problem."""
-        positive, factors, weights = self.positive[i], self.factors_in(i), self.row_weights
-        in_class = self.y[:, i] == 1 if self.multilabel else self.y_index == positive
+        own, factors, weights = self.positive[i], self.factors_in(i), self.row_weights
+        in_class = self.y[:, i] == 1 if self.multilabel else self.y_index == own
         if not (factors == 1.0).all():
             # All of the rest have the same factor, that of the class before among them.
-            of_rows: Vector = np.where(in_class, factors[positive], factors[positive - 1])
+            of_rows: Vector = np.where(in_class, factors[own], factors[own - 1])
             weights = of_rows if weights is None else of_rows * weights
         signs = np.where(in_class, 1.0, -1.0)
         return Problem(self.rows, signs, weights=weights, **objective.keywords)
