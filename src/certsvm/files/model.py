@@ -270,13 +270,11 @@ class Model(OptimumMixin):
         """
         proof = witness_path(path)
         content = {
-            "certsvm_version": self.certsvm_version,
-            "classes": self.classes.tolist(),
+            "certsvm_version": self.certsvm_version, "classes": self.classes.tolist(),
             "certificates": [asdict(certificate) for certificate in self.certificates],
-            "parameters": self.parameters,
-            "feature_names": self.feature_names,
+            "parameters": self.parameters, "feature_names": self.feature_names,
             "fingerprint": None if self.fingerprint is None else asdict(self.fingerprint),
-        }
+        }  # fmt: skip
         named = {name: getattr(self, name) for name in (*_ARRAYS, "history")}
         arrays = {name: array for name, array in named.items() if array is not None}
         # Whether the witness there is that of the model which is replaced, and not of this one.
