@@ -207,9 +207,9 @@ def columns_in_order(X: Any, names: Iterable[str] | None) -> Any:
         "has unknown columns": [name for name in counts if name not in known],
         "has several columns": [name for name, count in counts.items() if count > 1],
     }
-    told = [f"{fault} {listed(found)}" for fault, found in faults.items() if found]
-    if told:
-        raise ValueError(f"X {' and '.join(told)}: the columns must be those of the training data")
+    wrong = [f"{fault} {listed(which)}" for fault, which in faults.items() if which]
+    if wrong:
+        raise ValueError(f"X {' and '.join(wrong)}: the columns must be those of the training data")
     return X.select(wanted) if hasattr(X, "select") else X[wanted]
 
 

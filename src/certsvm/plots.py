@@ -146,7 +146,9 @@ def training_charts(histories: Mapping[str, Any]) -> list[Draw]:
 
     x, primal, dual, _ = runs[0]
     bounds = partial(draw_bounds, xlabel="seconds", x=x, primal=primal, dual=dual)
-    return [bounds] * alone + [lines] * (proved or not alone)
+    if not alone:
+        return [lines]
+    return [bounds, lines] if proved else [bounds]
 
 
 def draw_bounds(axis: Any, xlabel: str, x: Sequence[float], primal: Any, dual: Any) -> None:

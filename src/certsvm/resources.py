@@ -17,7 +17,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -122,13 +122,8 @@ class Team:
             return [task(0, pieces)]
         n_ranges = min(self.n_jobs, pieces)
         edges = [pieces * i // n_ranges for i in range(n_ranges + 1)]
-        return self.map(task, edges[:-1], edges[1:])
-
-    def map(self, task: Callable[..., Any], *pieces: Sequence[Any]) -> list[Any]:
-        """Results of ``task`` for every piece, in order; of several errors the first is raised."""
-        if self._executor is None or len(pieces[0]) <= 1:
-            return list(map(task, *pieces))
-        return list(self._executor.map(task, *pieces))
+        # Of several errors the first is raised.
+        return list(self._executor.map(task, edges[:-1], edges[1:]))
 
 
 ALONE = Team()
@@ -171,22 +166,22 @@ def single_threaded_blas() -> Iterator[None]:
     entering and leaving takes microseconds.
     """
     global _blas_users
-    own: dict[Any, int] = {}
+    of_thread: dict[Any, int] = {}
     with _blas_lock:
         _blas_users += 1
         for library in _blas_libraries():
             if (number := library.get_num_threads() or 1) > 1:
                 _set_limit(library, 1)
-                (own if _is_per_thread(library) else _blas_before)[library] = number
+                (of_thread if _is_per_thread(library) else _blas_before)[library] = number
     try:
         yield
     finally:
         with _blas_lock:
             _blas_users -= 1
             if _blas_users == 0:
-                own |= _blas_before
+                of_thread |= _blas_before
                 _blas_before.clear()
-            for library, number in own.items():
+            for library, number in of_thread.items():
                 _set_limit(library, number)
 
 
@@ -262,9 +257,9 @@ def _of_cgroups() -> list[int]:
     left: list[int] = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path(_OWN_CGROUPS).read_text().splitlines()
-        own = next(line.removeprefix("0::/") for line in lines if line.startswith("0::/"))
+        innermost = next(line.removeprefix("0::/") for line in lines if line.startswith("0::/"))
         # In a container, only the innermost group may be visible, as the root.
-        for folder in (Path(own), *Path(own).parents):
+        for folder in (Path(innermost), *Path(innermost).parents):
             with contextlib.suppress(OSError, ValueError):
                 group = Path(_CGROUPS) / folder
                 most = int((group / "memory.max").read_text())

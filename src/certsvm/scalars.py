@@ -43,13 +43,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def plain_numbers(instance: Any) -> dict[str, Any]:
-    """The fields of a dataclass that hold numbers of NumPy's, as Python's."""
-    values = {field.name: getattr(instance, field.name) for field in fields(instance)}
-    return {name: plain(value) for name, value in values.items() if plain(value) is not value}
-
-
 def set_plain_numbers(instance: Any) -> None:
     """Replace the numbers of NumPy's in the fields of a dataclass, perhaps frozen."""
-    for name, number in plain_numbers(instance).items():
-        object.__setattr__(instance, name, number)
+    for field in fields(instance):
+        object.__setattr__(instance, field.name, plain(getattr(instance, field.name)))

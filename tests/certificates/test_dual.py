@@ -13,17 +13,8 @@ from certsvm import Problem, Rows
 from certsvm.certificates import dual
 from certsvm.certificates.rounding import Bound, length
 from certsvm.kernels.losses import loss_named
-from tests.problems import (
-    Array,
-    Case,
-    cases,
-    exact,
-    exact_dot,
-    exact_dual,
-    exact_sum,
-    exactly_balanced,
-    squared_distance,
-)
+from tests import problems
+from tests.problems import Array, Case, cases, exact, exact_dual, exact_sum, squared_distance
 
 UNIT = 2.0**-53
 
@@ -90,7 +81,7 @@ def test_counts_over_a_number(seed: int, T: int, C: float, off_by: float) -> Non
     counts, weights = rng.integers(0, T + 1, 5), rng.random(5)
     rows = rng.standard_normal((5, 3))
     mass = [int(n) * exact(s) for n, s in zip(counts, weights, strict=True)]
-    exact_a = [exact_dot(mass, column) for column in rows.T]
+    exact_a = [problems.exact_dot(mass, column) for column in rows.T]
     a = np.array([float(v) for v in exact_a]) + off_by
     off = math.sqrt(float(squared_distance(a, exact_a))) * (1 + 1e-12)
     counted = weights * counts
@@ -139,9 +130,9 @@ def test_a_mixture_has_the_errors_of_its_parts(seed: int, n: int, off: float) ->
     lengths = np.linalg.norm(vectors, axis=1)
     roundings = np.full(n, off * length(direction))
     point = dual.mixed_point(shares, totals, vectors, lengths, roundings, "a test")
-    w = [exact_dot(shares, column) for column in zip(*true, strict=True)]
+    w = [problems.exact_dot(shares, column) for column in zip(*true, strict=True)]
     assert squared_distance(point.w, w) <= exact(point.w_rounding) ** 2
-    mass = exact_dot(shares, map(exact_sum, sums))
+    mass = problems.exact_dot(shares, map(exact_sum, sums))
     assert abs(exact(point.alpha_sum) - mass) <= exact(point.sums.alpha.rounding)
     assert point.w_rounding <= 1.03 * float(shares @ roundings) + 1e-12
 
@@ -169,7 +160,7 @@ def in_the_exact_box(case: Case, alpha: list[Fraction]) -> list[Fraction]:
 def feasible(case: Case, alpha: Array, scale: float = 1.0) -> list[Fraction]:
     """The alpha for which a bound was computed: a multiple, in the exact box, balanced exactly."""
     multiple = in_the_exact_box(case, [exact(scale) * exact(a) for a in alpha])
-    return exactly_balanced(case, multiple) if case.free_intercept else multiple
+    return problems.exactly_balanced(case, multiple) if case.free_intercept else multiple
 
 
 def exact_penalty(case: Case, alpha: list[Fraction]) -> Fraction:
@@ -224,9 +215,9 @@ def test_a_balanced_point(case: Case, seed: int, zeros: float) -> None:
     # The ends of boxes, at times.
     alpha[rng.random(alpha.size) < 0.2] *= 0.0
     point = dual.dual_point(problem, alpha, "a test")
-    balanced = exactly_balanced(case, [exact(a) for a in alpha])
+    balanced = problems.exactly_balanced(case, [exact(a) for a in alpha])
     assert abs(exact(point.alpha_sum) - sum(balanced)) <= exact(point.sums.alpha.rounding)
-    w = [exact_dot(balanced, column) for column in case.patterns().T]
+    w = [problems.exact_dot(balanced, column) for column in case.patterns().T]
     assert w[-1] == point.w[-1] == 0
     assert squared_distance(point.w, w) <= exact(point.w_rounding) ** 2
     if case.loss == "squared_hinge":

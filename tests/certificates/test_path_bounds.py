@@ -15,16 +15,8 @@ from certsvm.certificates.primal import primal_bound
 from certsvm.certificates.rounding import Bound
 from certsvm.kernels.losses import LOSSES
 from certsvm.solvers import DCD
-from tests.problems import (
-    Array,
-    Case,
-    cases,
-    exact,
-    exact_dot,
-    exact_dual,
-    exact_objective,
-    exactly_balanced,
-)
+from tests import problems
+from tests.problems import Array, Case, cases, exact, exact_dual, exact_objective
 
 seeds = st.integers(0, 2**32 - 1)
 shares = st.one_of(st.sampled_from([0.0, 1e-16, 1e-9, 0.5, 1.0]), st.floats(0, 1))
@@ -49,9 +41,9 @@ def an_end(case: Case, w: Array, alpha: Array) -> tuple[ChordEnd, list[Fraction]
 
 def balanced(case: Case, alpha: Array) -> tuple[list[Fraction], DualVector, Bound]:
     """A balanced alpha without rounding, with its v and L rounded to floats."""
-    used = exactly_balanced(case, [exact(a) for a in alpha])
+    used = problems.exactly_balanced(case, [exact(a) for a in alpha])
     L = exact_dual(case, used)
-    v = [exact_dot(used, column) for column in case.patterns().T]
+    v = [problems.exact_dot(used, column) for column in case.patterns().T]
     stored = np.array([float(x) for x in v])
     off = float(sum(abs(exact(a) - x) for a, x in zip(stored, v, strict=True)))
     bound = Bound(float(L), 2.0 * abs(float(L - exact(float(L)))))

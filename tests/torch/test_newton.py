@@ -11,14 +11,7 @@ from certsvm.solvers import Newton, Options, Start
 from certsvm.torch import TensorNewton
 from certsvm.training.loop import train
 from tests.problems import Case
-from tests.torch.problems import (
-    DEVICE,
-    device,
-    generated,
-    host,
-    in_tensors,
-    tensor_problem,
-)
+from tests.torch.problems import DEVICE, device, generated, host, in_tensors, tensor_problem
 
 SOLVER = TensorNewton()
 

@@ -13,8 +13,6 @@ from certsvm.solvers import DCD, Newton
 from certsvm.torch import TensorNewton, TensorSource
 from tests.torch.problems import data, host
 
-ONE = Objective()
-
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("weighted", [False, True])

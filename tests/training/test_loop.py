@@ -84,8 +84,8 @@ def test_a_long_pass_is_ended(monkeypatch: pytest.MonkeyPatch, solver: str, reas
     )  # fmt: skip
     assert result.reason == reason
     assert result.passes == len(result.history) == len(seen) == 2
-    # The block in which it happened is the last that was read.
-    assert read[-1] == 5
+    # The block in which it happened is the last but for one, which may have been read ahead.
+    assert read[-1] in (5, 6)
     whole = in_one_piece(problem)
     optimum = train(whole, make_solver("newton"), tol=1e-9, seed=0).certificate
     assert result.certificate.dual <= optimum.primal

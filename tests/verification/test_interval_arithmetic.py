@@ -22,15 +22,8 @@ from certsvm.verification.interval_arithmetic import (
     grouped_sums,
     two_product,
 )
-from tests.problems import (
-    Case,
-    exact,
-    exact_dot,
-    exact_dual,
-    exact_objective,
-    exact_sum,
-    exactly_balanced,
-)
+from tests import problems
+from tests.problems import Case, exact, exact_dot, exact_objective, exact_sum, exactly_balanced
 
 Array = NDArray[np.float64]
 
@@ -184,7 +177,7 @@ def test_intervals_of_J_and_L(data: st.DataObject, squared: bool, free: bool, rh
     if problem.free_intercept:
         meant = exactly_balanced(problem, meant)
     low, high = L.L()
-    assert exact(low) <= exact_dual(problem, meant) <= exact(high)
+    assert exact(low) <= problems.exact_dual(problem, meant) <= exact(high)
     size = alpha.sum() + float((np.abs(X).sum() * alpha.sum()) ** 2)
     assert high - low <= 1e-12 * (1 + size)
 

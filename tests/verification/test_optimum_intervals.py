@@ -17,12 +17,7 @@ from certsvm.kernels.losses import LOSSES
 from certsvm.problem.rows import split
 from certsvm.solvers import DCD, Newton, Pegasos, SGDs, Solver, WorkingSet
 from certsvm.verification.evidence import added_up
-from certsvm.verification.optimum_intervals import (
-    OptimumIntervals,
-    radius,
-    row_sizes,
-    unflippable,
-)
+from certsvm.verification.optimum_intervals import OptimumIntervals, radius, row_sizes, unflippable
 from tests.certificates.test_path_bounds import an_end
 from tests.exact import exact_rows, known_optimum
 from tests.problems import Case, cases, exact, exact_dot, squared_distance

@@ -109,6 +109,6 @@ def stop_before_first(results: Iterable[Any]) -> None:
         raise KeyboardInterrupt
 
 
-def facts(thing: Any, names: str) -> dict[str, Any]:
+def facts(instance: Any, names: str) -> dict[str, Any]:
     """Attributes of an object by their names, for JSON."""
-    return {name: getattr(thing, name) for name in names.split()}
+    return {name: getattr(instance, name) for name in names.split()}

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from certsvm.files.batch import Batch
     from certsvm.files.columns import Columns
 
-_BLOCK_BYTES = 16_000_000
 _BEGINNINGS = {
     b"solver_type": "text model", b"<!DOCTYPE html>": "page", b"ARROW1": "converted file"
 }  # fmt: skip
@@ -66,12 +65,12 @@ def opened(path: str, options: Options, **more: Any) -> tuple[Any, Iterable[Batc
     kind = kind_of(path)
     how = options.reading(kind) | more
     if kind == "text":
-        how |= {"block_bytes": _BLOCK_BYTES, "dtype": options.dtype}
+        how |= {"dtype": options.dtype}
     from certsvm.files.block_sources import open_data
 
     file = open_data(source_of(path), **how)
     if hasattr(file, "blocks"):
-        return file, file.blocks(_BLOCK_BYTES, options.dtype)
+        return file, file.blocks(dtype=options.dtype)
     return file, file if kind == "text" else file()
 
 
@@ -245,14 +244,14 @@ class ModelRows:
 
     def as_json(self) -> dict[str, Any]:
         """What was read, with all names."""
-        told: dict[str, Any] = {"file": name_of(self._path), "rows": self.n_rows}
-        told |= {"n_columns": self._width, "model_label": None, "label": None, "weight": None}
-        told |= {"columns": [], "ignored": []}
+        answer: dict[str, Any] = {"file": name_of(self._path), "rows": self.n_rows}
+        answer |= {"n_columns": self._width, "model_label": None, "label": None, "weight": None}
+        answer |= {"columns": [], "ignored": []}
         if self.columns is not None:
-            told |= facts(self.columns, "weight ignored") | {"label": self.columns.label or None}
-            told |= {"columns": self.columns.features.columns, "model_label": self._named}
-            told["n_columns"] = len(told["columns"])
-        return told
+            answer |= facts(self.columns, "weight ignored") | {"label": self.columns.label or None}
+            answer |= {"columns": self.columns.features.columns, "model_label": self._named}
+            answer["n_columns"] = len(answer["columns"])
+        return answer
 
     @property
     def labels_in(self) -> str | None:
@@ -267,15 +266,15 @@ class ModelRows:
     def __str__(self) -> str:
         from certsvm.matrices import listed
 
-        told = [f"{name_of(self._path)}: {_counted(self.n_rows, 'row')}"]
+        parts = [f"{name_of(self._path)}: {_counted(self.n_rows, 'row')}"]
         used = _counted(self.as_json()["n_columns"], "column")
         if self.columns is not None:
-            told += [f"labels in {self.labels_in}"] if self.labels_in else []
-            told += [f"weights in {self.columns.weight!r}"] if self.columns.weight else []
+            parts += [f"labels in {self.labels_in}"] if self.labels_in else []
+            parts += [f"weights in {self.columns.weight!r}"] if self.columns.weight else []
             names, ignored = self.columns.features.columns, self.columns.ignored
             used += f" used ({listed(names)}), {len(ignored) or 'none'} ignored"
             used += f" ({listed(ignored)})" if ignored else ""
-        return "; ".join([*told, used])
+        return "; ".join([*parts, used])
 
 
 def _counted(number: int, what: str) -> str:
@@ -308,19 +307,19 @@ def _all_known(
     """The batches; values that the model has not seen are reported, or are an error."""
     from certsvm.matrices import listed
 
-    def told() -> str:
+    def what() -> str:
         where = f" (in {listed([*unseen])})" if all(unseen) else ""
         return f"{_counted(unseen.total(), 'value')} of features that the model has not seen{where}"
 
     for batch in batches:
         if exact and unseen:
             raise ValueError(
-                f"{name_of(path)}: {told()}: it was not trained on this file. (If only the count "
+                f"{name_of(path)}: {what()}: it was not trained on this file. (If only the count "
                 "of features differs, say --zero-based or --one-based.)"
             )
         yield batch
     if unseen:
-        tell(path, f"{told()} were left out")
+        tell(path, f"{what()} were left out")
 
 
 def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
@@ -355,9 +354,9 @@ def require_outputs(inputs: Iterable[str | None], **kinds: str | None) -> None:
         folder = os.path.dirname(os.path.abspath(path))
         if not os.access(folder, os.W_OK):
             raise ValueError(f"there is no folder {folder} that can be written to, for {path}")
-        found = kind_at(path) if os.path.exists(path) else ""
-        if found not in ((None, "") if kind in _WITHOUT_FORMAT else (kind, "")):
-            what = f"is not a {kind}" + (f" but a {found}" if found else "")
+        there = kind_at(path) if os.path.exists(path) else ""
+        if there not in ((None, "") if kind in _WITHOUT_FORMAT else (kind, "")):
+            what = f"is not a {kind}" + (f" but a {there}" if there else "")
             if kind == "scaled file":
                 what = "cannot be told from data of yours"
             raise ValueError(f"{path} {what}, and would be overwritten: choose another name")

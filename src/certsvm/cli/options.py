@@ -146,9 +146,8 @@ class Options:
     at: tuple[float, ...] = _option("--at", "Also write the model at this C, interpolated and "
                                     "certified (repeatable).", default=(), multiple=True,
                                     type=POSITIVE, metavar="C")
-    witness: bool | None = _option("--witness/--no-witness", "Write MODEL.witness, by which "
-                                   "`verify` recomputes L: up to four bytes for each row and "
-                                   "class.")
+    witness: bool = _flag("--witness", "Write MODEL.witness, by which `verify` recomputes L: up to "
+                          "four bytes for each row and class.")
     plot: str | None = _option("--plot", "Draw the result (png, svg, pdf).", metavar="PICTURE")
     scores: bool = _flag("--scores", "Print scores, too: of the second class, or of each class.")
     block_size: int | None = _option("--block-size", "Of blocks, two of which training holds at "
@@ -173,11 +172,11 @@ class Options:
         """Type of the values."""
         return "float32" if self.float32 else "float64"
 
-    def answer(self, told: Mapping[str, Any], text: object, code: int = 0) -> NoReturn:
-        """End the command: print what is told as JSON, if asked to, or as text."""
+    def answer(self, result: Mapping[str, Any], text: object, code: int = 0) -> NoReturn:
+        """End the command: print the result as JSON, if asked to, or as text."""
         if self.as_json:
             # JSON has no infinities and no NaN: they become null.
-            finite = json.loads(json.dumps(told), parse_constant=lambda name: None)
+            finite = json.loads(json.dumps(result), parse_constant=lambda name: None)
             click.echo(json.dumps(finite))
         elif not self.quiet:
             click.echo(str(text))

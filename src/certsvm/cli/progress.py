@@ -58,7 +58,7 @@ def training_progress(*, n_classes: int = 0, quiet: bool) -> Iterator[Observer]:
     from certsvm.training.history import shown_record
     from certsvm.training.settings import Observer
 
-    title = ("{}", "training")[n_classes] if n_classes < 2 else "class {}"
+    title = {0: "{}", 1: "training"}.get(n_classes, "class {}")
 
     class Shown(Observer):
         n_proved = 0

@@ -136,7 +136,7 @@ def _streamed(file: str, options: Options, settings: Settings) -> StreamSource:
         # For each thread a matrix and what is added to it; their sum, and its factor.
         needed += 8 * d * d * (2 + 2 * gram_threads(n_rows, per_row, d, settings.n_jobs))
         of_witness = _PER_CODE * len(source.labels)
-    needed += bool(options.witness) * of_witness * stream.n_rows
+    needed += options.witness * of_witness * stream.n_rows
     if needed > options.memory:
         raise ValueError(
             f"{options.memory / 1e6:.0f} MB of memory are not enough to train from this file, "
@@ -216,24 +216,25 @@ def known_label(name: str, classes: NDArray[Any], option: str) -> Any:
     return known[name]
 
 
-def summary_of_fit(fitted: Fit, told: dict[str, Any]) -> str:
+def summary_of_fit(fitted: Fit, answer: dict[str, Any]) -> str:
     """What is printed after training."""
     model, lines = fitted.model, list[str]()
     shown = list(zip(certified(model), fitted.results, strict=True))
     if len(shown) > _MANY_LINES:
         met = sum(certificate.met for certificate in model.certificates)
         lines.append(f"{met} of {len(shown)} classes proved; the worst:")
-        shown = [max(shown, key=lambda found: found[0][1].proved_gap)]
+        shown = [max(shown, key=lambda pair: pair[0][1].proved_gap)]
     for (label, certificate), result in shown:
         prefix = f"class {claims.tidy(label)}: " if model.n_problems > 1 else ""
         lines.append(f"{prefix}{certificate}")
         if not certificate.met:
             how = f"{shown_passes(result.passes)} of {result.solver}"
             lines.append(f"{prefix}{result.reason} after {how}")
-    how = f"{shown_passes(model.parameters['passes'])} of {told['solver']}, {told['seconds']:.1f} s"
-    read, compiled = told["seconds_to_read"], told["seconds_to_compile"]
+    passes = shown_passes(model.parameters["passes"])
+    how = f"{passes} of {answer['solver']}, {answer['seconds']:.1f} s"
+    read, compiled = answer["seconds_to_read"], answer["seconds_to_compile"]
     how += f" ({read:.1f} s to read, {compiled:.1f} s to compile)"
-    return "\n".join([*lines, f"{told['model']}: {problem_of(model)}; {how}"])
+    return "\n".join([*lines, f"{answer['model']}: {problem_of(model)}; {how}"])
 
 
 def summary_of_path(trace: Trace) -> str:

@@ -158,10 +158,6 @@ class Cluster:
             places = places[::_FAN_IN]
         return tasks
 
-    def total(self, tasks: Sequence[Delayed], places: Sequence[str]) -> Any:
-        """The sum of the results of tasks."""
-        return add_up(self.results(self.summed(tasks, places)))
-
     def groups(self, futures: Sequence[Future]) -> list[Group]:
         """Finished blocks in groups by worker, one group for each of its threads."""
         threads = self._ask(self.client.scheduler.ncores)
@@ -340,7 +336,7 @@ def recheck(problem: ClusterProblem, result: Result) -> Result:
         problem.task("recheck", Group("", [i]), _sum, interval_sums, alpha, w, of_sums)
         for i, alpha in enumerate(alphas)
     ]
-    sums: ProblemSums = cluster.total(tasks, [""] * len(tasks))
+    sums: ProblemSums = add_up(cluster.results(cluster.summed(tasks, [""] * len(tasks))))
     checked = Verification(claimed, sums.J(), sums.L(), sums.box_violation, None)
     if checked.verdict != REFUTED:
         return result

@@ -39,7 +39,7 @@ Smola, Linear Support Vector Machines via Dual Cached Loops, KDD 2012.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add, attrgetter, itemgetter
@@ -48,9 +48,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import DualPoint, Response, RowSums, dual_bound, sum_of_part
+from certsvm.certificates.dual import Response, RowSums, dual_bound, sum_of_part
 from certsvm.certificates.primal import best_multiple, losses_at_multiples
-from certsvm.certificates.rounding import Bound
 from certsvm.dask.cluster import ClusterProblem, add_up, joined
 from certsvm.kernels.losses import BOTH_LOSSES, Loss, box_end
 from certsvm.problem.rows import Part, Vector
@@ -82,7 +81,7 @@ _ROWS_PER_COLUMN = 1000
 
 
 @dataclass(frozen=True)
-class Cocoa(Solver):
+class Cocoa(Solver, sweeps="> 0", visits="> 0", cache=">= 0"):
     """Dual coordinate descent on a cluster.
 
     Parameters
@@ -106,15 +105,10 @@ class Cocoa(Solver):
     warm_starts_from_alpha: ClassVar[bool] = True
     problem_type: ClassVar[type[Any]] = ClusterProblem
     losses: ClassVar = BOTH_LOSSES
-    ranges: ClassVar = {"sweeps": "> 0", "visits": "> 0", "cache": ">= 0"}
 
     sweeps: int = 3
     visits: int = 100
     cache: float | None = None
-
-    def start(self, problem: ClusterProblem, options: Options) -> CocoaRun:
-        """Begin a run."""
-        return CocoaRun(self, problem, options)
 
 
 @dataclass(frozen=True)
@@ -151,15 +145,15 @@ class Swept:
         return merged
 
 
-class CocoaRun(Run):
+class CocoaRun(Run, of=Cocoa):
     """CoCoA+ with a cache on one problem."""
 
     solver_name = Cocoa.name
     computes_primal = True
 
     def __init__(self, solver: Cocoa, problem: ClusterProblem, options: Options) -> None:
-        self._problem, self._solver, self._options = problem, solver, options
-        self._seed, self._rounds = int(options.rng.integers(2**31)), 0
+        super().__init__(solver, problem, options)
+        self._seed = int(options.rng.integers(2**31))
         room = max(_CACHE / max(problem.nbytes, 1), 1.0 / len(problem.workers))
         self._share = min(room if solver.cache is None else solver.cache, 1.0)
         self.best = BestValues()
@@ -171,26 +165,24 @@ class CocoaRun(Run):
         self._alphas: Sequence[Any] = [
             problem.task("start", group, alpha_at_start, *given, *about) for group in problem.groups
         ]
-        self._primal: tuple[Vector, Bound] | None = None
-        self._point: DualPoint | None = None
         if options.start is not None:
             # Without a step, a round computes w.
             self._round(0, 0.0)
 
     def epoch(self) -> Epoch:
         """One round."""
-        self._point = self._primal = None
-        self._rounds += 1
+        self._dual_point = self._evaluated = None
+        self._passes += 1
         self._round(self._solver.sweeps, self._share)
-        if self._rounds % _CHAIN == 0:
+        if self._passes % _CHAIN == 0:
             self._alphas = self._problem.cluster.gathered(self._alphas)
             self._sent = self._w
-        return Epoch(epochs=self._rounds)
+        return Epoch(epochs=self._passes)
 
     def _round(self, sweeps: int, share: float) -> None:
         """Both halves, and the bounds; alpha stays on the workers."""
         problem, cluster, places = self._problem, self._problem.cluster, self._problem.places
-        about, seed = (problem.loss, problem.C), (self._seed, self._rounds)
+        about, seed = (problem.loss, problem.C), (self._seed, self._passes)
         w, how = cluster.argument(self._sent), (*about, float(len(places)), sweeps, share)
         swept = [
             problem.task("sweep", group, sweep_group, alphas, w, *how, (*seed, i))
@@ -218,22 +210,11 @@ class CocoaRun(Run):
         self._alphas, self._sent = futures[: len(alphas)], futures[len(alphas)]
         sums, *of_parts = cluster.gathered(futures[len(alphas) + 1 :])
         self._w = sums.w
-        self._primal = best_multiple(problem, self._w, add_up(of_parts))
+        self._evaluated = best_multiple(problem, self._w, add_up(of_parts))
         kept = partial(_on_client, problem, self._alphas) if self._options.keep_alpha else None
-        self._point = sums.point("dual coordinates", kept, self._alphas)
-        self.best.offer(self._primal[1].value, dual_bound(self._point)[0].value)
-
-    def candidates(self) -> Iterator[Vector]:
-        """The w of alpha."""
-        yield self._w
-
-    def primal(self) -> tuple[Vector, Bound] | None:
-        """The w of alpha, and J there."""
-        return self._primal
-
-    def dual(self) -> DualPoint | None:
-        """Alpha after the last round."""
-        return self._point
+        point = sums.point("dual coordinates", kept, self._alphas)
+        self._dual_point = lambda: point
+        self.best.offer(self._evaluated[1].value, dual_bound(point)[0].value)
 
 
 def _on_client(problem: ClusterProblem, alphas: Sequence[Any]) -> Vector:

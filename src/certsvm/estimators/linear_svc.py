@@ -527,7 +527,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
         advice = " To get closer, raise max_iter or max_time, scale the columns to similar size, "
         advice += "try solver='auto', or lower C; or accept a larger tol."
         if worst.reason == INTERRUPTED:
-            advice = " The next fit goes on from it." * self.warm_start
+            advice = " The next fit goes on from it." if self.warm_start else ""
         elif certificate.relative_gap <= max(self.tol, 0.5 * certificate.proved_gap):
             advice = " This is the limit of double precision: no more can be proved."
         of = f" for {len(missed)} of {len(results)} classes" if len(results) > 1 else ""
@@ -766,7 +766,7 @@ class LinearSVC(OptimumMixin, ClassifierMixin, BaseEstimator):
         """Write a report of the fit: one HTML page that needs nothing else.
 
         It has the certificate as a sentence, J and L closing in on each other, the largest weights
-        with intervals that contain those of the exact optimum, parameters and versions. Needs
+        with intervals that contain those of the exact optimum, and the parameters. Needs
         ``certsvm[plot]``.
 
         Parameters

@@ -364,7 +364,7 @@ class LinearSVCCV(ClassifierMixin, BaseEstimator):
     def report(
         self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None
     ) -> PageFile | None:
-        """Write a report of the choice: one HTML page with a slider over C.
+        """Write a report of the choice: one HTML page with the error at every C.
 
         Parameters
         ----------

@@ -209,8 +209,8 @@ def fit_path(
     Parameters
     ----------
     estimator : LinearSVC
-        With all other parameters. It is not changed, and its scikit-learn callbacks are not called.
-        ``max_iter`` and ``max_time`` are limits for each fit.
+        With all other parameters. It is not changed. ``max_iter`` and ``max_time`` are limits for
+        each fit.
     X : array-like, sparse matrix or tensor of shape (n_samples, n_features)
         The data. Without y, what ``fit_stream`` takes, which is read anew in each pass. With a
         ``certsvm.dask.LinearSVC``, what its ``fit`` takes.

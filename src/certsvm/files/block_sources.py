@@ -15,12 +15,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from certsvm.files.batch import Batch, joined
+from certsvm.files.memory import LARGEST_BLOCK
 from certsvm.files.streams import BlockSource
 
 if TYPE_CHECKING:
     from certsvm.files.columns import Columns
 
-_BLOCK_BYTES = 16_000_000
 # Modules that are slow to import are imported where they are used.
 _READERS = {
     "blocks": ("block_file", "BlockFile"), "embeddings": ("embeddings", "Embeddings"),
@@ -167,7 +167,7 @@ class _Function:
             columns.learn(pa.RecordBatchReader.from_stream(self._function()))
         self._columns, self.feature_names = columns, columns.feature_names
         self.origin = columns.origin
-        size = max(1, _BLOCK_BYTES // (8 * len(columns.used)))
+        size = max(1, LARGEST_BLOCK // (8 * len(columns.used)))
         held: list[Batch] = []
         n_rows = count = 0
         with explained(where):

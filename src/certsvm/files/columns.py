@@ -275,10 +275,10 @@ class Columns:
 
     def learn(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Collect the values of the columns that become one-hot."""
-        found: dict[str, set[str]] = {name: set() for name in self.strings}
+        values_of: dict[str, set[str]] = {name: set() for name in self.strings}
         size = n_rows = 0
         for batch in batches:
-            for name, seen in found.items():
+            for name, seen in values_of.items():
                 values = self._text(batch.column(name), name, n_rows)
                 new = set(pc.unique(values).to_pylist()) - seen
                 seen |= new
@@ -286,15 +286,15 @@ class Columns:
             n_rows += len(batch)
             if size > _MOST_CATEGORY_BYTES:
                 break
-        name = max(found, key=lambda name: len(found[name]))
-        all_different = len(found[name]) == n_rows > FEW_ROWS
+        name = max(values_of, key=lambda name: len(values_of[name]))
+        all_different = len(values_of[name]) == n_rows > FEW_ROWS
         if all_different or size > _MOST_CATEGORY_BYTES:
             raise TableError(
-                f"{self._where}: column {name!r} has {len(found[name]):,} values in {n_rows:,} "
+                f"{self._where}: column {name!r} has {len(values_of[name]):,} values in {n_rows:,} "
                 f"rows, so it holds names or text, not categories. Leave it out ({_LEAVE_OUT}), or "
                 "hash it."
             )
-        values = {name: sorted(seen) for name, seen in found.items()}
+        values = {name: sorted(seen) for name, seen in values_of.items()}
         with explained(self._where):
             self.features = Features(self.features.columns, values)
 

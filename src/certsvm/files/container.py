@@ -130,13 +130,13 @@ def read_container(path: str | os.PathLike[str], kind: str) -> Container:
                 raise ValueError("its checksum is not that of its content")
             if list(document) != ["crc32", "format", "kind", "content"]:
                 raise ValueError(f"its metadata has {', '.join(document)}")
-            _, version, found, content = document.values()
+            _, version, kind_there, content = document.values()
             container = Container({**content}, load(data))
         except (SafetensorError, ArithmeticError, AttributeError, LookupError, RecursionError,
                 TypeError, ValueError) as error:  # fmt: skip
             raise ModelFileError(f"{name} is truncated or damaged: {error}") from None
-    if (version, found) != (FORMAT_VERSION, kind):
-        holds = f"{name} holds a {found!r:.20} of format {version!r:.20}"
+    if (version, kind_there) != (FORMAT_VERSION, kind):
+        holds = f"{name} holds a {kind_there!r:.20} of format {version!r:.20}"
         newer = "Upgrade certsvm if a newer one wrote it."
         raise ModelFileError(f"{holds}, not a {kind} of format {FORMAT_VERSION}. {newer}")
     return container

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from certsvm.files.batch import Batch, joined
+from certsvm.files.memory import LARGEST_BLOCK
 from certsvm.matrices import listed
 
 _NPY, _PARQUET, _SAFETENSORS = b"\x93NUMPY", b"PAR1", ".safetensors"
 _LABELS = ("label", "labels", "y")
-_BLOCK_BYTES = 16_000_000
 
 
 def has_lists(path: str | os.PathLike[str]) -> bool:
@@ -142,7 +142,7 @@ class Embeddings:
             raise ValueError(f"{self.path} has no labels {label!r}; there are {listed(names)}")
         return [chosen] if label is None else [chosen, label]
 
-    def blocks(self, block_bytes: int = _BLOCK_BYTES, dtype: Any = np.float64) -> Iterator[Batch]:
+    def blocks(self, block_bytes: int = LARGEST_BLOCK, dtype: Any = np.float64) -> Iterator[Batch]:
         """All rows, in blocks of about this size as float64; labels that are missing are "".
 
         Values are in single precision if that holds them, or if ``dtype`` says so; None leaves them
@@ -171,14 +171,12 @@ class Embeddings:
                     raise ValueError("embeddings are missing, or of different lengths")
                 X = values.to_numpy(zero_copy_only=False).reshape(len(column), -1)
                 _check_rows(self.path, X)
-                y = [
-                    _checked_labels(str(self.path), np.array(y.to_pylist()), len(X)) for y in labels
-                ]
-                yield X, y[0] if y else None
+                y = [np.array(values.to_pylist()) for values in labels]
+                yield X, _checked_labels(str(self.path), y[0], len(X)) if y else None
 
     def read(self, dtype: Any) -> Batch:
         """All rows; those of arrays and tensors stay where they are if they are of that type."""
-        size = _BLOCK_BYTES if self._columns else self.n_rows * self._row_bytes
+        size = LARGEST_BLOCK if self._columns else self.n_rows * self._row_bytes
         return joined(list(self.blocks(size, dtype)))
 
 

@@ -118,8 +118,8 @@ def load_liblinear(path: str | os.PathLike[str]) -> Model:
     try:
         for key, of_type in _FIELDS.items():
             number, line = next(numbered, (number, ""))
-            found, *words = line.split() or [""]
-            if found != key or (len(words) != 1 and key not in ("label", "w")):
+            first, *words = line.split() or [""]
+            if first != key or (len(words) != 1 and key not in ("label", "w")):
                 raise ValueError(f"here belongs {key!r} with its value, not {line[:40]!r}")
             header.append([of_type(word) for word in words])
         (solver,), (count,), labels, (n_features,), (bias,), _ = header
@@ -144,11 +144,9 @@ def load_liblinear(path: str | os.PathLike[str]) -> Model:
             w = w[order[1:]] - w[order[:1]] if count == 2 else w[order]
         parameters = {"solver": f"liblinear {solver}", "intercept_scaling": max(bias, 0.0)}
         return Model(
-            coef=w[:, :n_features],
-            intercept=w[:, -1] * bias if bias >= 0 else np.zeros(len(w)),
-            classes=np.sort(labels),
-            class_weight=np.ones(count),
+            coef=w[:, :n_features], intercept=w[:, -1] * bias if bias >= 0 else np.zeros(len(w)),
+            classes=np.sort(labels), class_weight=np.ones(count),
             parameters=parameters | ({"loss": _LOSSES[solver]} if solver in _LOSSES else {}),
-        )
+        )  # fmt: skip
     except ValueError as error:
         raise ModelFileError(f"{name}, line {number}: {error}") from None

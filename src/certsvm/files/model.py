@@ -118,7 +118,8 @@ class Model(OptimumMixin):
     def _check(self) -> None:
         """Raise a ValueError unless everything has its shape, and numbers are finite."""
         names, n_classes = self.feature_names, self.classes.size
-        n_problems, width = 1 if n_classes == 2 else n_classes, (0, *self.coef.shape)[-1]
+        n_problems = 1 if n_classes == 2 else n_classes
+        width = self.coef.shape[-1] if self.coef.ndim else 0
         shapes = (n_problems, width), (n_problems,), (n_classes,)
         for name, shape in zip(_ARRAYS, shapes, strict=True):
             array, needed = getattr(self, name), f"{n_classes} classes need {name} of shape {shape}"
@@ -180,27 +181,20 @@ class Model(OptimumMixin):
         parameters = {name: plain(getattr(about, name)) for name in _PROBLEM}
         if not certificates and not clf.fit_intercept:
             parameters["intercept_scaling"] = 0.0
-        weights, seed = clf.class_weight, plain(clf.random_state)
-        if isinstance(weights, dict):
-            # Keys in JSON are strings, labels need not be.
-            weights = [[plain(label), float(weight)] for label, weight in weights.items()]
+        seed = plain(clf.random_state)
         parameters |= {
             "tol": plain(certificates[0].target if certificates else clf.tol),
-            "solver": str(clf.solver_), "class_weight": weights,
+            "solver": str(clf.solver_), "class_weight": listed_weights(clf.class_weight),
             "seed": seed if isinstance(seed, int) else None,
             "max_iter": plain(clf.max_iter), "passes": plain(clf.n_iter_),
         }  # fmt: skip
         return cls(
-            coef=np.array(dense(clf.coef_)),
-            intercept=np.array(clf.intercept_),
-            classes=np.array(clf.classes_),
-            class_weight=np.array(clf.class_weight_),
-            certificates=tuple(certificates or ()),
-            parameters=parameters,
+            coef=np.array(dense(clf.coef_)), intercept=np.array(clf.intercept_),
+            classes=np.array(clf.classes_), class_weight=np.array(clf.class_weight_),
+            certificates=tuple(certificates or ()), parameters=parameters, fingerprint=fingerprint,
             feature_names=None if names is None else tuple(map(str, names)),
-            fingerprint=fingerprint,
             history=None if history is None else history.closing_records(),
-        )
+        )  # fmt: skip
 
     def decision_function(self, X: Any, *, allow_fewer: bool = False) -> NDArray[np.float64]:
         """Scores of rows.
@@ -276,13 +270,11 @@ class Model(OptimumMixin):
         """
         proof = witness_path(path)
         content = {
-            "certsvm_version": self.certsvm_version,
-            "classes": self.classes.tolist(),
+            "certsvm_version": self.certsvm_version, "classes": self.classes.tolist(),
             "certificates": [asdict(certificate) for certificate in self.certificates],
-            "parameters": self.parameters,
-            "feature_names": self.feature_names,
+            "parameters": self.parameters, "feature_names": self.feature_names,
             "fingerprint": None if self.fingerprint is None else asdict(self.fingerprint),
-        }
+        }  # fmt: skip
         named = {name: getattr(self, name) for name in (*_ARRAYS, "history")}
         arrays = {name: array for name, array in named.items() if array is not None}
         # Whether the witness there is that of the model which is replaced, and not of this one.
@@ -461,6 +453,13 @@ def load_witness(path: str | os.PathLike[str]) -> tuple[Witness, str]:
         return Witness(**arrays), str(content["model"])
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{os.fspath(path)} holds no valid witness: {error}") from error
+
+
+def listed_weights(class_weight: Any) -> Any:
+    """Weights of classes for JSON, whose keys are strings, as labels need not be."""
+    if not isinstance(class_weight, dict):
+        return class_weight
+    return [[plain(label), float(weight)] for label, weight in class_weight.items()]
 
 
 def listing(items: Sequence[Any]) -> str:

@@ -24,8 +24,9 @@ import pyarrow.parquet
 from certsvm.files.batch import Batch
 from certsvm.files.columns import Columns, TableError, explained, is_too_long
 from certsvm.files.compressed import compression_of
+from certsvm.files.memory import LARGEST_BLOCK
 
-_LEARNING_BYTES, _BLOCK_BYTES = 4_000_000, 16_000_000
+_LEARNING_BYTES = 4_000_000
 # Separators that are detected, in the order of preference.
 _SEPARATORS = (",", "\t", ";")
 # Sizes of the first block of CSV, tried in turn until one holds the names and a row. The last is
@@ -109,7 +110,7 @@ class Table(Columns):
         if self.learnt:
             self.learn(self._batches(_LEARNING_BYTES, self.strings))
 
-    def blocks(self, block_bytes: int = _BLOCK_BYTES, dtype: Any = np.float64) -> Iterator[Batch]:
+    def blocks(self, block_bytes: int = LARGEST_BLOCK, dtype: Any = np.float64) -> Iterator[Batch]:
         """All rows, in blocks of about this size. Missing labels are empty strings."""
         first = 0
         for batch in self._batches(block_bytes, self.used):

@@ -118,10 +118,10 @@ def bound(
         model, is_known = _of_classifier(given, labels.size)
     if intercept_scaling is not None and penalize_intercept is None:
         penalize_intercept = True
-    own = {"loss": model.loss, "intercept_scaling": model.intercept_scaling}
-    own |= {name: model.parameters[name] for name in _OBJECTIVE if name in model.parameters}
+    stated = {"loss": model.loss, "intercept_scaling": model.intercept_scaling}
+    stated |= {name: model.parameters[name] for name in _OBJECTIVE if name in model.parameters}
     values = zip(_OBJECTIVE, (C, loss, intercept_scaling, penalize_intercept), strict=True)
-    asked = {"penalize_intercept": True, **own}
+    asked = {"penalize_intercept": True, **stated}
     asked |= {name: value for name, value in values if value is not None}
     if "C" not in asked:
         what = "has no parameter C: pass the C of the problem (C=..., or -c)"
@@ -130,7 +130,7 @@ def bound(
     objective = Objective(asked["C"], loss_named(asked["loss"]), asked["penalize_intercept"])
     asked["C"] = objective.C
     about, minimised = (
-        Certificate(np.inf, 0.0, 0.0, **of).problem for of in (asked, {**asked, **own})
+        Certificate(np.inf, 0.0, 0.0, **of).problem for of in (asked, {**asked, **stated})
     )
     if not (is_vector or (is_known and about == minimised)):
         what = "is not known to minimise an objective of certsvm with its parameters"

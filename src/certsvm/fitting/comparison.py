@@ -60,8 +60,7 @@ class Comparison:
 
         ``accuracy`` is J / L - 1 with the best L of all: an upper bound on how far the solver's
         answer is from the optimum, also for solvers that have no bound of their own, and zero below
-        the level of rounding;
-        ``proved_gap`` is what the solver itself proved.
+        the level of rounding. ``proved_gap`` is what the solver itself proved.
         """
         rows = []
         for name, result in self.results.items():

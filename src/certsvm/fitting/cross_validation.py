@@ -49,7 +49,7 @@ _BETWEEN_LOOKS = 0.1
 _PIECES = 128
 # The share of eps that rows may take which are open at a fit itself: with Newton's method, and
 # where accuracy is more expensive. Squares of radii add, so that it costs far less between fits.
-_SHARE_OPEN = (0.25, 0.1)
+_OPEN_OF_NEWTON, _OPEN = 0.25, 0.1
 # Relative accuracy of the fits: where they begin, and the least and the most to ask for. Rounding
 # allowances alone are some 1e-12 of J.
 _FIRST_TOL, _LEAST_TOL, _MOST_TOL = 1e-5, 1e-10, 1e-3
@@ -492,7 +492,7 @@ def wanted_tol(fold: Fold, fit: FoldFit, eps: float, least: float) -> float:
     Where the error is larger than the least, more of them may be.
     """
     newton = all(Newton.name in result.solver for result in fit.results)
-    share = _SHARE_OPEN[not newton] * (eps + max(1.0 - fit.score - least, 0.0))
+    share = (_OPEN_OF_NEWTON if newton else _OPEN) * (eps + max(1.0 - fit.score - least, 0.0))
     largest = max(result.certificate.primal for result in fit.results)
     gap = fold.held_out.distance(fit.products, share) ** 2
     return min(max(gap / largest, _LEAST_TOL), _MOST_TOL) if largest > 0.0 else _MOST_TOL

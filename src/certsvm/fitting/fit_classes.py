@@ -2,9 +2,9 @@
 
 Each class against all others is a binary problem with a random stream of its own. Problems are
 trained one after the other, or several at a time in threads, which on a stream share each reading
-of the data. Ctrl-C stops the running problems, in
-their first pass only after it, and keeps what is proved; problems that had not started have zero
-weights and prove nothing. If no problem has completed a pass, the interrupt is raised.
+of the data. Ctrl-C stops the running problems, in their first pass only after it, and keeps what is
+proved; problems that had not started have zero weights and prove nothing. If no problem has
+completed a pass, the interrupt is raised.
 """
 
 from __future__ import annotations

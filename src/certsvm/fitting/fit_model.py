@@ -17,7 +17,7 @@ from certsvm.certificates.certificate import COARSE_TOL, Certificate
 from certsvm.certificates.dual import ClassSums, Response, RowSums, dual_bound
 from certsvm.files.batch import refuse_label_of_each_row, refuse_measurements
 from certsvm.files.block_sources import block_source, only_block
-from certsvm.files.model import Model
+from certsvm.files.model import Model, listed_weights
 from certsvm.files.streams import BlockStream
 from certsvm.fitting.fit_classes import fit_classes
 from certsvm.fitting.sources import ClassWeight, MemorySource, Source, StreamSource
@@ -26,7 +26,7 @@ from certsvm.problem.base import BaseProblem, Objective, PartedProblem
 from certsvm.problem.problems import Problem
 from certsvm.problem.rows import Part, Vector, split
 from certsvm.resources import ALONE, Team
-from certsvm.scalars import as_float, plain
+from certsvm.scalars import as_float
 from certsvm.solvers import Auto, Newton, SmoothedNewton, make_solver
 from certsvm.solvers.smoothed_newton import alpha_of
 from certsvm.training.history import closing_records
@@ -58,7 +58,7 @@ class Fit(NamedTuple):
         return all(certificate.met for certificate in self.model.certificates)
 
 
-def fit_model(source: Source, settings: Settings, *, witness: bool | None = False) -> Fit:
+def fit_model(source: Source, settings: Settings, *, witness: bool = False) -> Fit:
     """Train a model.
 
     Parameters
@@ -110,7 +110,7 @@ def fit_stream(
     blocks: Any, *, label: str | None = None, weight: str | None = None, categorical: bool = False,
     C: float = 1.0, loss: str = HINGE.name, class_weight: ClassWeight = None,
     fit_intercept: bool = True, intercept_scaling: float = 1.0, penalize_intercept: bool = True,
-    tol: float = COARSE_TOL, witness: bool | None = False, **settings: Any,
+    tol: float = COARSE_TOL, witness: bool = False, **settings: Any,
 ) -> Model:  # fmt: skip
     """Train on data that is read a block at a time, again in each pass.
 
@@ -192,15 +192,9 @@ def fit_stream(
 def model_of(source: Source, settings: Settings, results: Sequence[Result]) -> Model:
     """The model of the results of all classes."""
     objective, rho, names = settings.objective, source.intercept_scaling, source.feature_names
-    weights: Any = source.class_weight
-    if isinstance(weights, dict):
-        # Labels need not be strings, as JSON's keys have to be.
-        weights = [[plain(label), float(weight)] for label, weight in weights.items()]
     coefs, intercepts = zip(*(split(result.w, rho) for result in results), strict=True)
     return Model(
-        coef=np.array(coefs),
-        intercept=np.array(intercepts),
-        classes=source.classes,
+        coef=np.array(coefs), intercept=np.array(intercepts), classes=source.classes,
         class_weight=source.factors,
         certificates=tuple(result.certificate for result in results),
         parameters={
@@ -208,7 +202,8 @@ def model_of(source: Source, settings: Settings, results: Sequence[Result]) -> M
             "penalize_intercept": objective.penalize_intercept, "tol": settings.tol,
             "intercept_scaling": float(rho),
             "solver": max((result.solver for result in results), key=len),
-            "class_weight": weights, "seed": settings.seed, "max_iter": settings.max_iter,
+            "class_weight": listed_weights(source.class_weight),
+            "seed": settings.seed, "max_iter": settings.max_iter,
             "passes": max(result.passes for result in results),
             "reasons": [result.reason for result in results], **source.origin,
             **({"float32": True} if source.float32 else {}),

@@ -83,9 +83,6 @@ class Fold(MemorySource):
         present = np.unique(whole.y_index[rows])
         position = np.full(whole.classes.size, -1, dtype=np.int64)
         position[present] = np.arange(present.size)
-        held_out = np.ones(self.test.size) if weights is None else np.asarray(weights)[self.test]
-        if not held_out.sum() > 0.0:
-            raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
         # The optimum is zero in columns in which no training row has a value.
         trained = self.rows.matrix
         occupied = trained.getnnz(0) > 0 if sp.issparse(trained) else trained.any(axis=0)
@@ -95,7 +92,7 @@ class Fold(MemorySource):
         squares, n_stored = row_sizes(matrix)
         sizes = RowSizes(squares + rho * rho, n_stored + int(rho > 0.0))
         truth = position[whole.y_index[self.test]]
-        self.held_out = HeldOutRows(sizes.norms, sizes.counts, truth, weights=held_out)
+        self.held_out = held_out_rows(sizes, truth, weights, self.test)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickle, in another process."""
@@ -158,6 +155,16 @@ def row_positions(which: ArrayLike, n_rows: int, purpose: str) -> NDArray[np.int
         must = f"a mask or positions, at least one and each below {n_rows}"
         raise ValueError(f"cv must give the rows {purpose} as {must}, got shape {array.shape}")
     return positions
+
+
+def held_out_rows(
+    sizes: RowSizes, truth: NDArray[np.int64], weights: Vector | None, test: NDArray[np.int64]
+) -> HeldOutRows:
+    """The rows held out, given the weights of all rows; raises if theirs are all zero."""
+    held_out = np.ones(test.size) if weights is None else np.asarray(weights)[test]
+    if not held_out.sum() > 0.0:
+        raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
+    return HeldOutRows(sizes.norms, sizes.counts, truth, weights=held_out)
 
 
 @contextmanager

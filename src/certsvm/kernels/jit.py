@@ -20,11 +20,8 @@ from numba.extending import overload, register_jitable
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS: dict[str, Any] = {
-    "error_model": "numpy",
-    "fastmath": {"contract"},
-    "_nrt": False,
-    "no_cfunc_wrapper": True,
-}
+    "error_model": "numpy", "fastmath": {"contract"}, "_nrt": False, "no_cfunc_wrapper": True
+}  # fmt: skip
 # Reordering puts sums over contiguous memory into vector lanes.
 _REORDER: dict[str, Any] = _OPTIONS | {"fastmath": {"contract", "reassoc", "nsz"}}
 # A call with rows passes the fields of three arrays, which takes as long as a short row.

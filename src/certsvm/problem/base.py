@@ -33,14 +33,6 @@ from certsvm.resources import ALONE, Team
 from certsvm.scalars import as_float
 
 
-def positive_C(C: float) -> float:
-    """Return C as a float, or raise a ValueError."""
-    number = as_float(C, "C")
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"C must be a finite number > 0, got {C!r}")
-    return number
-
-
 @dataclass(frozen=True)
 class Objective:
     """The parameters of J; problems, settings and paths hold it.
@@ -67,7 +59,10 @@ class Objective:
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
             raise TypeError(f"loss must be one of certsvm.kernels.losses, got {self.loss!r}")
-        object.__setattr__(self, "C", positive_C(self.C))
+        C = as_float(self.C, "C")
+        if not (math.isfinite(C) and C > 0):
+            raise ValueError(f"C must be a finite number > 0, got {self.C!r}")
+        object.__setattr__(self, "C", C)
         object.__setattr__(self, "penalize_intercept", bool(self.penalize_intercept))
 
     def at(self, C: float) -> Objective:

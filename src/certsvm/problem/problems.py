@@ -45,15 +45,9 @@ class Problem(Part, PartedProblem):
     where = "all rows in memory"
 
     def __init__(
-        self,
-        rows: Rows,
-        labels: ArrayLike,
-        *,
-        C: float = 1.0,
-        weights: ArrayLike | None = None,
-        loss: Loss = HINGE,
-        penalize_intercept: bool = True,
-    ) -> None:
+        self, rows: Rows, labels: ArrayLike, *, C: float = 1.0, weights: ArrayLike | None = None,
+        loss: Loss = HINGE, penalize_intercept: bool = True,
+    ) -> None:  # fmt: skip
         signs = _one_per_row(labels, "labels", rows.n_rows)
         if not (np.abs(signs) == 1.0).all():
             other = float(signs[np.abs(signs) != 1.0][0])
@@ -121,13 +115,9 @@ class StreamedProblem(PartedProblem):
     for_many_columns = "Use 'block-dcd', or hold the rows in memory and use 'working-set'"
 
     def __init__(
-        self,
-        stream: Any,
-        positive: int,
-        objective: Objective = HINGE_OBJECTIVE,
-        *,
+        self, stream: Any, positive: int, objective: Objective = HINGE_OBJECTIVE, *,
         class_factors: Vector | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.stream = stream
         self._weights: Vector | None = None
         self.nbytes, self.cache_bytes = stream.nbytes, stream.cache_share

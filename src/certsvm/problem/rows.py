@@ -227,12 +227,9 @@ def _arrays_of(X: Any, intercept_scaling: float) -> RowArrays:
         return DenseRows(read_only(values), intercept_scaling)
     wide = X.indices.dtype != np.int32
     indices = read_only(X.indices.astype(np.int64 if wide else np.int32, copy=False))
-    return CsrRows(
-        read_only(values),
-        indices.view(np.uint64 if wide else np.uint32),
-        read_only(X.indptr.astype(np.int64, copy=False)),
-        intercept_scaling,
-    )
+    unsigned: Any = indices.view(np.uint64 if wide else np.uint32)
+    starts = read_only(X.indptr.astype(np.int64, copy=False))
+    return CsrRows(read_only(values), unsigned, starts, intercept_scaling)
 
 
 def _with_ascending_columns(X: Any) -> Any:

@@ -308,12 +308,9 @@ def path_report(
         "weights": list(zip(labels, rows, strict=False)),
         "hidden_classes": len(labels) - len(weights),
     }  # fmt: skip
-    return page(
-        "Linear SVMs for every C",
-        f"{objective}; C from {Cs[0]:g} to {Cs[-1]:g}; {len(fitted)} fits",
-        path=parts,
-        slider={"start": Cs.index(fitted[middle]), "data": data},
-    )
+    subtitle = f"{objective}; C from {Cs[0]:g} to {Cs[-1]:g}; {len(fitted)} fits"
+    slider = {"start": Cs.index(fitted[middle]), "data": data}
+    return page("Linear SVMs for every C", subtitle, path=parts, slider=slider)
 
 
 def _largest(coefs: Any, names: Sequence[str]) -> dict[str, Any]:

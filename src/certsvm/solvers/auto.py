@@ -212,13 +212,9 @@ class StreamRun(RelayRun):
         else:
             if isinstance(run, BlockDCDRun):
                 run.drop_cache()
-            start, self._dual_run, then = (
-                Start(next(run.candidates()).copy()),
-                run,
-                SmoothedNewton(),
-            )
+            start, then = Start(next(run.candidates()).copy()), SmoothedNewton()
             options = replace(self._of_newton, start=start, resumed=False)
-            self._run = then.start(problem, options)
+            self._run, self._dual_run = then.start(problem, options), run
         if "then" not in self.solver_name:
             self.solver_name += f", then {then.name}"
 

@@ -48,16 +48,9 @@ from typing import Any
 
 import numpy as np
 
+from certsvm.certificates import dual
 from certsvm.certificates.best import BestValues
-from certsvm.certificates.dual import (
-    ClassSums,
-    DualPoint,
-    Response,
-    RowSums,
-    dual_bound,
-    point_of,
-    total,
-)  # fmt: skip
+from certsvm.certificates.dual import ClassSums, DualPoint, Response, RowSums, dual_bound, point_of
 from certsvm.certificates.primal import best_multiple, losses_at_multiples
 from certsvm.certificates.rounding import length
 from certsvm.kernels.losses import BOTH_LOSSES, box_end
@@ -217,7 +210,7 @@ class BlockDCDRun(Run, of=BlockDCD):
             self._positive[part.span] = part.signed_weights > 0.0
 
     def _t(self) -> float:
-        """sum_k label_k alpha_k, off by less than the rounding of ``total(alpha)``."""
+        """sum_k label_k alpha_k, off by less than the rounding of ``dual.total(alpha)``."""
         parts = [slice(i, i + _CHUNK) for i in range(0, self._alpha.size, _CHUNK)]
         pairs = ((self._alpha[part], self._positive[part]) for part in parts)
         return math.fsum(float(np.where(plus, a, -a).sum()) for a, plus in pairs)
@@ -268,7 +261,7 @@ class BlockDCDRun(Run, of=BlockDCD):
         w, rounding, rho = self._w, self._rounding, self._problem.intercept_scaling
         if rho:
             w = np.append(w[:-1], rho * self._t())
-            rounding += 1.01 * rho * total(self._alpha).rounding
+            rounding += 1.01 * rho * dual.total(self._alpha).rounding
         return point_of(
             self._problem, self._alpha, w, rounding, _SOURCE, keep_alpha=self._options.keep_alpha
         )

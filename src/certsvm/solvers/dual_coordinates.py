@@ -29,14 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certsvm.certificates.dual import (
-    DualPoint,
-    dual_bound,
-    dual_point,
-    dual_sum,
-    dual_sums,
-    point_of,
-)  # fmt: skip
+from certsvm.certificates import dual
+from certsvm.certificates.dual import DualPoint, dual_bound, dual_point, point_of
 from certsvm.certificates.primal import multiply
 from certsvm.certificates.rounding import length, updates_rounding
 from certsvm.kernels import losses
@@ -121,17 +115,17 @@ class DualCoordinateRun(Run):
         self._rounding += rounding
         gap = sum(gaps)
         regularised = problem.regularised(w)
-        dual = dual_sum(problem, alpha).value - 0.5 * inner(regularised, regularised)
+        value = dual.dual_sum(problem, alpha).value - 0.5 * inner(regularised, regularised)
         if problem.free_intercept:
             # w[-1] is the multiplier, plus rho sum_k label_k alpha_k.
             off = float(w[-1]) - self._multiplier
             # What is maximised, not L itself.
-            self._dual_value = max(dual - float(w[-1]) * off, 0.0)
+            self._dual_value = max(value - float(w[-1]) * off, 0.0)
             gap += cost_of_balance(problem, w, off)
             self._multiplier += off
             w[-1] += off
         else:
-            self._dual_value = max(self._dual_value, dual)
+            self._dual_value = max(self._dual_value, value)
         return active, sum(updates), max(gap, 0.0), max(largest), min(smallest)
 
     def _end_pass(self, updates: int, gap: float, **others: Any) -> Epoch:
@@ -152,7 +146,7 @@ class DualCoordinateRun(Run):
 
 def w_of_alpha(problem: PartedProblem, alpha: Vector, team: Team) -> tuple[Vector, float]:
     """sum_k alpha_k y_k, as if the intercept were penalised, and its rounding."""
-    point = dual_sums(problem, alpha, team, balanced=False).point("start")
+    point = dual.dual_sums(problem, alpha, team, balanced=False).point("start")
     return point.w, point.w_rounding
 
 

@@ -2,8 +2,8 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-by the method of ``schedule``, in the form for rows in memory, with a multiplier per
-row. If the loss is the squared hinge, J itself is smooth, and there are no multipliers.
+by the method of ``schedule``, in the form for rows in memory, with a multiplier per row. If the
+loss is the squared hinge, J itself is smooth, and there are no multipliers.
 
 A step costs two passes over the rows, the Gram matrix of the free support vectors, and the solution
 of a system as large as the number of columns. With fewer rows than columns, the system is as large
@@ -45,7 +45,7 @@ from certsvm.solvers.smoothed_newton import SmoothedNewton
 
 
 @dataclass(frozen=True)
-class Newton(Solver):
+class Newton(Solver, max_size="> 0"):
     """Second-order method for few columns or few rows.
 
     Parameters
@@ -68,7 +68,6 @@ class Newton(Solver):
     problem_type: ClassVar[type[Any]] = SummableProblem
     losses: ClassVar = BOTH_LOSSES
     frees_intercept: ClassVar[bool] = True
-    ranges: ClassVar = {"max_size": "> 0"}
 
     max_size: int = 5000
     samples: bool = True
@@ -100,8 +99,8 @@ class NewtonRun(Run):
             self._schedule = Schedule.warm(
                 rules, start.smoothing, smoothing=False, same=options.resumed
             )
-        elif samples and (found := from_sample(problem, options)) is not None:
-            w, self._schedule = found
+        elif samples and (sample := from_sample(problem, options)) is not None:
+            w, self._schedule = sample
         if self._schedule.smoothing:
             self._alpha_hat = smoothing_centre(problem.loss, problem.C, problem.weights)
         # Arrays with an entry per row are reused: allocating them costs as much as filling them.
@@ -186,11 +185,9 @@ class NewtonRun(Run):
         point, self._evaluated = self._best_point, self._answer
         self._dual_point, self._w = lambda: point, self._answer[0]
         return Epoch(
-            epochs=self._steps,
-            free=free.size,
-            primal_estimate=self._answer[1].value,
+            epochs=self._steps, free=free.size, primal_estimate=self._answer[1].value,
             finished=self._schedule.finished,
-        )
+        )  # fmt: skip
 
     def warm_start(self) -> Start | None:
         """The vector w with the slope of alpha, and alpha if it is kept."""

@@ -38,8 +38,8 @@ If the loss is smooth, as the squared hinge is, there is only one problem, J its
 alpha_k(w) = 2 C s_k max(0, 1 - w.y_k). Newton's method solves it in finitely many steps.
 
 Most steps are spent far from the optimum, where a part of the rows serves as well as all: if there
-are many more rows than columns, the method first runs on a sample. Its w and sigma
-start the run on all rows. If that sigma is too steep, the first sigma is taken instead.
+are many more rows than columns, the method first runs on a sample. Its w and sigma start the run on
+all rows. If that sigma is too steep, the first sigma is taken instead.
 
 References: S. S. Keerthi and D. DeCoste, A Modified Finite Newton Method for Fast Solution of Large
 Scale Linear SVMs, JMLR 6 (2005), for the squared hinge; O. Chapelle, Training a Support Vector

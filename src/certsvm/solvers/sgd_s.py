@@ -129,11 +129,10 @@ class SGDsRun(Run, of=SGDs):
         self._dual_point = lambda: self._windows.point(since)
         self._windows.observe()
         return Epoch(
-            epochs=self._state.T,
-            margin_errors=margin_errors,
+            epochs=self._state.T, margin_errors=margin_errors,
             primal_estimate=0.5 * self._state.squared_norm + self._problem.C * loss,
             dual_estimate=dual if self._solver.precision == "single" else None,
-        )
+        )  # fmt: skip
 
     def candidates(self) -> Iterator[Vector]:
         """The last iterate, then the average w of the best window."""

@@ -2,8 +2,8 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k max(0, 1 - w.y_k)
 
-by the method of ``schedule``, in the form without multipliers: alpha_hat stays in the
-middle of the box, and sigma grows as far as the accuracy requires. Since
+by the method of ``schedule``, in the form without multipliers: alpha_hat stays in the middle of the
+box, and sigma grows as far as the accuracy requires. Since
 
     alpha_k(w) = clip(C s_k / 2 + sigma s_k (1 - w.y_k), 0, C s_k)
 
@@ -59,7 +59,7 @@ _FIRST_GAP, _FIRST_STEPS = 0.01, 60
 
 
 @dataclass(frozen=True)
-class SmoothedNewton(Solver):
+class SmoothedNewton(Solver, max_size="> 0"):
     """Second-order method for few columns and any number of rows.
 
     Parameters
@@ -80,7 +80,6 @@ class SmoothedNewton(Solver):
     problem_type: ClassVar[type[Any]] = SummableProblem
     losses: ClassVar = BOTH_LOSSES
     frees_intercept: ClassVar[bool] = True
-    ranges: ClassVar = {"max_size": "> 0"}
 
     max_size: int = 5000
     samples: bool = True
@@ -163,11 +162,9 @@ class SmoothedNewtonRun(Run):
             self._next = w + (step - 1.0) * along, None
         self._w, self._evaluated, self._dual_point = w, (w, primal), lambda: point
         return Epoch(
-            epochs=self._passes,
-            free=sums.free,
-            primal_estimate=primal.value,
+            epochs=self._passes, free=sums.free, primal_estimate=primal.value,
             finished=self._schedule.finished,
-        )
+        )  # fmt: skip
 
     def _choose(self, w: Vector, gradient: Vector, sums: Sums) -> None:
         """Choose the next step from this point, on the same smooth problem or the next."""

@@ -121,12 +121,12 @@ def evidence(
     in_parts = kernels.additions_in_parts(min(size, rows.n_rows)) + tiles
     proved: list[Evidence] = []
     each = (problems.C.tolist(), problems.sigma.tolist(), on_host, errors, numbers.T.tolist())
-    for v, own_C, own_sigma, w, error, own in zip(totals.cpu().numpy(), *each, strict=True):
-        primal = LossSums((own[0],), (own[1],), in_parts).primal(own_C, w, error)
+    for v, C_j, sigma_j, w, error, of_rows in zip(totals.cpu().numpy(), *each, strict=True):
+        primal = LossSums((of_rows[0],), (of_rows[1],), in_parts).primal(C_j, w, error)
         alpha_of = partial(kept.__getitem__, len(proved)) if keep_alpha else None
-        row_sums = kernels.row_sums(loss, own[2:], v, additions, in_parts)
+        row_sums = kernels.row_sums(loss, of_rows[2:], v, additions, in_parts)
         point = row_sums.point("multipliers", alpha_of)
-        proved.append(Evidence(w, primal, point, epochs, own_sigma))
+        proved.append(Evidence(w, primal, point, epochs, sigma_j))
     return proved
 
 

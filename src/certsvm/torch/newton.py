@@ -2,8 +2,8 @@
 
 Minimises    J(w) = 1/2 |w|^2 + C sum_k s_k loss(w.y_k)
 
-by the method that ``solvers.schedule`` explains, as ``solvers.newton`` does in memory.
-The time goes elsewhere on a GPU, so the computations differ:
+by the method that ``solvers.schedule`` explains, as ``solvers.newton`` does in memory. The time
+goes elsewhere on a GPU, so the computations differ:
 
 * A step reads the rows for the products with the direction and for sum_k alpha_k y_k. Both are in
   float64, which costs nothing (``kernels``), and give J and L with their rounding.
@@ -53,7 +53,7 @@ _SMALL = 1e8
 
 
 @dataclass(frozen=True)
-class TensorNewton(Solver):
+class TensorNewton(Solver, max_size="> 0"):
     """Second-order method for few columns, on tensors.
 
     Parameters
@@ -69,7 +69,6 @@ class TensorNewton(Solver):
     problem_type: ClassVar[type[Any]] = TensorProblem
     losses: ClassVar = BOTH_LOSSES
     frees_intercept: ClassVar[bool] = True
-    ranges: ClassVar = {"max_size": "> 0"}
 
     max_size: int = 5000
     samples: bool = True
@@ -166,11 +165,9 @@ class Descent(Run):
             self._margins.add_(along, alpha=step)
             self._evaluate()
         return Epoch(
-            epochs=self.steps,
-            free=self.free,
-            primal_estimate=self.primal()[1].value,
+            epochs=self.steps, free=self.free, primal_estimate=self.primal()[1].value,
             finished=self.schedule.finished,
-        )
+        )  # fmt: skip
 
     def candidates(self) -> Iterator[Vector]:
         """The best w."""

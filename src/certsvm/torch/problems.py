@@ -41,16 +41,10 @@ class TensorProblem(BaseProblem):
     where = "rows in tensors"
 
     def __init__(
-        self,
-        rows: TensorRows,
-        signs: Tensor | Callable[[], Tensor],
-        *,
-        C: float = 1.0,
-        loss: Loss = HINGE,
-        penalize_intercept: bool = True,
-        row_weights: Tensor | Callable[[], Tensor] | None = None,
-        sizes: Sizes | None = None,
-    ) -> None:
+        self, rows: TensorRows, signs: Tensor | Callable[[], Tensor], *, C: float = 1.0,
+        loss: Loss = HINGE, penalize_intercept: bool = True,
+        row_weights: Tensor | Callable[[], Tensor] | None = None, sizes: Sizes | None = None,
+    ) -> None:  # fmt: skip
         self.rows, self._signs, self._row_weights = rows, signs, row_weights
         # The batch that it is trained with, if any, and its position there.
         self.batch: Any = None

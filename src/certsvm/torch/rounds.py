@@ -8,8 +8,8 @@ that a fold holds out. With the w_j as the rows of a matrix W, the products of a
 are one matrix product, and all sums over rows are another, which a device computes at the highest
 rate it has.
 
-The hinge is smoothed as ``solvers.schedule`` explains, about the middle of the box,
-with a slope sigma of each problem's own. One round reads all rows for the gradients
+The hinge is smoothed as ``solvers.schedule`` explains, about the middle of the box, with a slope
+sigma of each problem's own. One round reads all rows for the gradients
 
     w_j - sum_k alpha_jk y_jk,   alpha_jk = C_j s_jk clip(1/2 + sigma_j (1 - w_j.y_jk), 0, 1).
 

@@ -75,13 +75,9 @@ class TensorRows:
     """
 
     def __init__(
-        self,
-        X: Tensor,
-        *,
-        intercept_scaling: float = 0.0,
-        device: torch.device | str | None = None,
-        memory: int | None = None,
-    ) -> None:
+        self, X: Tensor, *, intercept_scaling: float = 0.0,
+        device: torch.device | str | None = None, memory: int | None = None,
+    ) -> None:  # fmt: skip
         if X.layout != torch.strided:
             raise ValueError(f"tensors must be dense, got layout {X.layout}")
         if X.ndim != 2:

@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certsvm.certificates.held_out_error import HeldOutRows
 from certsvm.certificates.rounding import Bound
-from certsvm.fitting.folds import row_positions
+from certsvm.fitting.folds import held_out_rows, row_positions
 from certsvm.fitting.sources import ClassWeight, Source
 from certsvm.problem.base import HINGE_OBJECTIVE, BaseProblem, Objective, Sizes
 from certsvm.problem.rows import Vector
@@ -55,15 +54,9 @@ class TensorSource(Source):
     problem_type = TensorProblem
 
     def __init__(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        class_weight: ClassWeight = None,
-        intercept_scaling: float = 0.0,
-        device: torch.device | str | None = None,
-    ) -> None:
+        self, X: Any, y: Any, sample_weight: Any = None, *, class_weight: ClassWeight = None,
+        intercept_scaling: float = 0.0, device: torch.device | str | None = None,
+    ) -> None:  # fmt: skip
         rows = TensorRows(float_rows(X), intercept_scaling=intercept_scaling, device=device)
         if rows.n_rows == 0 or rows.n_columns == 0:
             missing = "columns" if rows.n_rows else "rows"
@@ -92,7 +85,7 @@ class TensorSource(Source):
         # The codes of the classes.
         self._numbers = np.arange(classes.size) if numbers is None else numbers
         if multilabel:
-            sums = [(own if weights is None else weights[own == 1]).sum() for own in codes]
+            sums = [(row if weights is None else weights[row == 1]).sum() for row in codes]
             totals = torch.stack(sums).double().cpu().numpy()
         else:
             n_codes = int(self._numbers[-1]) + 1 if numbers is None else None
@@ -111,9 +104,9 @@ class TensorSource(Source):
 
     def side_factors(self, i: int) -> tuple[float, float]:
         """The factors of the weights of positive rows and of others in the i-th problem."""
-        factors, own = self.factors_in(i), self.positive[i]
+        factors, positive = self.factors_in(i), self.positive[i]
         # All of the rest have the same factor, that of the class before among them.
-        return float(factors[own]), float(factors[own - 1])
+        return float(factors[positive]), float(factors[positive - 1])
 
     def _is_positive(self, i: int) -> Tensor:
         column, code = self.side(i)
@@ -214,7 +207,7 @@ class TensorSource(Source):
 
 
 class TensorFold(TensorSource):
-    """A fold of a cross-validation, as ``fitting.cross_validation.Fold``, without a copy of rows.
+    """A fold of a cross-validation, as ``fitting.folds.Fold``, without a copy of rows.
 
     The rows held out have no weight in training.
     """
@@ -236,10 +229,7 @@ class TensorFold(TensorSource):
             np.full(self.test.size, self.dimension),
         )
         truth = np.where(present, present.cumsum() - 1, -1)[codes[self._where].cpu().numpy()]
-        given = np.ones(self.test.size) if weights is None else np.asarray(weights)[self.test]
-        if not given.sum() > 0.0:
-            raise ValueError("cv has a fold whose held-out rows have no weight: nothing to measure")
-        self.held_out = HeldOutRows(sizes.norms, sizes.counts, truth, weights=given)
+        self.held_out = held_out_rows(sizes, truth, weights, self.test)
 
     def products(self, w: Vector) -> Vector:
         """Products of the rows held out with a weight vector."""

@@ -75,8 +75,6 @@ class History(list[Record]):
     (1, 1)
     """
 
-    columns = _COLUMNS
-
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):
             return super().__getitem__(key)
@@ -169,7 +167,6 @@ def _shown(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else ""
 
 
-CLOSING = ("problem", "passes", "primal", "dual")
 # Passes of each problem that ``closing_records`` keeps.
 _MOST_RECORDS = 500
 
@@ -185,7 +182,7 @@ def closing_records(histories: Sequence[History]) -> NDArray[np.float64]:
     Returns
     -------
     records : ndarray of shape (n_records, 4)
-        The columns ``CLOSING``: the number of the problem, passes, the least J so far (infinite
+        Four columns: the number of the problem, passes, the least J so far (infinite
         before there is one) and the largest L. Of many passes, some are left out. Times are left
         out, too, so that the same training makes the same model.
 
@@ -203,7 +200,7 @@ def closing_records(histories: Sequence[History]) -> NDArray[np.float64]:
         if len(part) > _MOST_RECORDS:
             part = part[np.unique(np.linspace(0, len(part) - 1, _MOST_RECORDS).round().astype(int))]
         parts.append(part)
-    return np.concatenate(parts) if parts else np.empty((0, len(CLOSING)))
+    return np.concatenate(parts) if parts else np.empty((0, 4))
 
 
 class Histories(list[History]):

@@ -61,10 +61,10 @@ def convert_command(options: o.Options, file: str, output: str) -> None:
         )  # fmt: skip
     if not options.silent:
         tell(file, *notes)
-    told = asdict(summary) | {"output": output, "notes": notes}
+    answer = asdict(summary) | {"output": output, "notes": notes}
     size = f"{summary.n_values:,} values, {os.path.getsize(output) / 1e6:,.1f} MB"
     shape = f"{summary.n_rows:,} rows, {summary.n_columns:,} columns"
-    options.answer(told, f"{output}: {shape}, {size}")
+    options.answer(answer, f"{output}: {shape}, {size}")
 
 
 @o.command("FILE", "OUTPUT", "standardize", "save", "restore", *o.TRAINING_DATA, "quiet")

@@ -115,9 +115,9 @@ def evaluate_command(options: o.Options, model: str, file: str) -> None:
         shown = ", ".join(f"{k} {'none' if v is None else f'{v:.4%}'}" for k, v in shares.items())
         lines.append(f"class {name}: {shown}, {true[name]:g} {unit}")
         classes[name] = shares | {"weight": true[name]}
-    told = {"accuracy": accuracy, "balanced_accuracy": balanced, "classes": classes}
-    told |= {"rows": rows.n_rows, "stability": stability, "data": rows.as_json()}
-    options.answer(told | {"top_5_accuracy": top_5}, "\n".join([*lines, str(rows)]))
+    answer = {"accuracy": accuracy, "balanced_accuracy": balanced, "classes": classes}
+    answer |= {"rows": rows.n_rows, "stability": stability, "data": rows.as_json()}
+    options.answer(answer | {"top_5_accuracy": top_5}, "\n".join([*lines, str(rows)]))
 
 
 def _evaluated(model: files.Model, file: str, options: o.Options) -> tuple[f.ModelRows, Evaluation]:
@@ -146,10 +146,10 @@ def _evaluated(model: files.Model, file: str, options: o.Options) -> tuple[f.Mod
             stable += float(weights[unflippable(*model.decision_interval(X))].sum())
     for (true, guess), weight in pairs.items():
         confusion[tidy(true), tidy(guess)] += weight
-    known, found = {*map(tidy, model.classes.tolist())}, {true for true, _ in confusion}
-    if found.isdisjoint(known):
+    known, given = {*map(tidy, model.classes.tolist())}, {true for true, _ in confusion}
+    if given.isdisjoint(known):
         raise ValueError(
-            f"none of the labels in {file} ({listing(sorted(found))}) is one of the model's "
+            f"none of the labels in {file} ({listing(sorted(given))}) is one of the model's "
             f"({listing(sorted(known))}). Is it the right file, and the right column (--label)?"
         )
     total = confusion.total()
@@ -216,24 +216,24 @@ def verify_command(options: o.Options, model: str, file: str) -> None:
     rows = f.ModelRows(trained, file, options, complete=True, exact=True)
     report = verify_model(trained, rows, exact=options.exact)
     problem = f.problem_of(trained)
-    told = facts(report, "verdict ok dual_verified same_data")
-    told |= {"problem": problem, "data": rows.as_json(), "problems": [*map(_as_json, report)]}
+    answer = facts(report, "verdict ok dual_verified same_data")
+    answer |= {"problem": problem, "data": rows.as_json(), "problems": [*map(_as_json, report)]}
     text = f"{problem}\n{rows}\n{report}\n{_MEANINGS[report.verdict]}"
-    options.answer(told, text, _CODES[report.verdict])
+    options.answer(answer, text, _CODES[report.verdict])
 
 
 def _as_json(verification: Any) -> dict[str, Any]:
     from certsvm.verification.exact import upwards
 
     v = verification
-    told = {"class": tidy(v.label), **facts(v, "verdict ok primal dual relative_gap box_violation")}
-    told |= {"primal_interval": list(v.J), "dual_interval": None if v.L is None else list(v.L)}
-    told |= {"claimed_primal": v.claimed.primal, "claimed_dual": v.claimed.dual}
+    row = {"class": tidy(v.label), **facts(v, "verdict ok primal dual relative_gap box_violation")}
+    row |= {"primal_interval": list(v.J), "dual_interval": None if v.L is None else list(v.L)}
+    row |= {"claimed_primal": v.claimed.primal, "claimed_dual": v.claimed.dual}
     if v.exact is not None:
         # How far the claims are off, rounded up.
         for key, name in (("primal_excess", "J - primal"), ("dual_excess", "dual - L")):
-            told[key] = None if v.exact[name] is None else upwards(v.exact[name])
-    return told
+            row[key] = None if v.exact[name] is None else upwards(v.exact[name])
+    return row
 
 
 @o.command(
@@ -268,10 +268,10 @@ def bound_command(options: o.Options, model: str, file: str) -> None:
     certificates = tuple(proved) if isinstance(proved, list) else (proved,)
     judged = replace(trained, certificates=certificates)
     problem, met = f.problem_of(judged), all(c.met for c in certificates)
-    told = {"problem": problem, "data": rows.as_json(), "met": met}
-    told["certificates"] = f.certificates_as_json(judged)
+    answer = {"problem": problem, "data": rows.as_json(), "met": met}
+    answer["certificates"] = f.certificates_as_json(judged)
     lines = [f"class {tidy(label)}: {certificate}" for label, certificate in f.certified(judged)]
-    options.answer(told, "\n".join([problem, str(rows), *lines]), 0 if met else NOT_MET)
+    options.answer(answer, "\n".join([problem, str(rows), *lines]), 0 if met else NOT_MET)
 
 
 @o.command("FILE", *o.TRAINING_DATA, "as_json")
@@ -280,14 +280,14 @@ def info_command(options: o.Options, file: str) -> None:
     if f.is_model(file):
         options.reading("model")
         model = f.load_model(file)
-        told = facts(model, "parameters") | {
+        answer = facts(model, "parameters") | {
             "classes": model.classes.tolist(), "features": model.n_features,
             "certificates": f.certificates_as_json(model),
             "fingerprint": None if model.fingerprint is None else asdict(model.fingerprint),
             "certsvm": model.certsvm_version,
         }  # fmt: skip
         claimed = "\nso says the file; `certsvm verify` recomputes it from the data"
-        options.answer(told, f"{model}{claimed if model.certificates else ''}")
+        options.answer(answer, f"{model}{claimed if model.certificates else ''}")
     options.answer(*_about_data(file, options))
 
 
@@ -306,11 +306,11 @@ def _about_data(file: str, options: o.Options) -> tuple[dict[str, Any], str]:
     kind = {"text": "libsvm text", "blocks": "converted data"}.get(kind, kind)
     kind += ", zero-based" if getattr(reader, "zero_based", False) else ""
     columns = getattr(reader, "n_columns", columns)
-    told = {"kind": kind, "rows": rows, "columns": columns, "values": values, "classes": classes}
+    answer = {"kind": kind, "rows": rows, "columns": columns, "values": values, "classes": classes}
     share = f"{100 * values / max(1, rows * columns):.3g} % of all"
     lines = [f"{kind}: {rows:,} rows, {columns:,} columns, {values:,} values ({share})"]
     lines += [f"class {name}: {count:,} rows" for name, count in classes.items()]
-    return told, "\n".join(lines)
+    return answer, "\n".join(lines)
 
 
 @o.command("MODEL", "OUTPUT")

@@ -89,14 +89,14 @@ def train_command(options: o.Options, file: str, model: str | None) -> None:
             fitted.model.save(str(output))
     if options.witness and fitted.model.witness is None:
         say("no witness was written: not every class has a dual point")
-    told = {
+    answer = {
         "model": output, "met": fitted.met, "certificates": certificates_as_json(fitted.model),
         "passes": [result.passes for result in fitted.results],
         "reasons": [result.reason for result in fitted.results],
         "solver": fitted.model.parameters["solver"], "seconds": time.perf_counter() - began,
         "seconds_to_read": read_seconds, "seconds_to_compile": seconds_compiled(),
     }  # fmt: skip
-    options.answer(told, training.summary_of_fit(fitted, told), 0 if fitted.met else NOT_MET)
+    options.answer(answer, training.summary_of_fit(fitted, answer), 0 if fitted.met else NOT_MET)
 
 
 @o.command(
@@ -122,7 +122,7 @@ def path_command(options: o.Options, file: str) -> None:
 
     o.check_together({}, {"at": "out", "witness": "out"})
     (low, high), output = options.C_range, options.out
-    settings = training.settings_of(options, low, keep_alpha=bool(options.witness))
+    settings = training.settings_of(options, low, keep_alpha=options.witness)
     if outside := [C for C in options.at if not low <= C <= high]:
         raise click.UsageError(f"--at {outside[0]} is outside the range")
     if output is not None:
@@ -157,9 +157,9 @@ def path_command(options: o.Options, file: str) -> None:
     rows = zip(trace.Cs, gaps, [*trace.gaps, None], passes, strict=True)
     names = ("C", "proved_gap", "gap_up_to_next", "passes")
     fits = [dict(zip(names, row, strict=True)) for row in rows]
-    told = facts(trace, "met tol proved_up_to worst_gap") | {"range": list(trace.C_range)}
-    told |= {"fits": fits, "models": written, "seconds": seconds}
-    options.answer(told, text, 0 if trace.met else NOT_MET)
+    answer = facts(trace, "met tol proved_up_to worst_gap") | {"range": list(trace.C_range)}
+    answer |= {"fits": fits, "models": written, "seconds": seconds}
+    options.answer(answer, text, 0 if trace.met else NOT_MET)
 
 
 @o.command(
@@ -203,17 +203,17 @@ def select_command(options: o.Options, file: str) -> None:
     text = training.summary_of_choice(search, certify, seconds)
     met = certify is None or search.certified
     tried = [facts(search.values[C], "C error scores") for C in sorted(search.values)]
-    told = facts(search.best, "C error") | {"values": tried, "seconds": seconds}
+    answer = facts(search.best, "C error") | {"values": tried, "seconds": seconds}
     if certify is not None:
         curve = facts(search.curve, "edges lower upper").items()
-        told |= facts(search, "certified reason") | {"certify": certify}
-        told |= {"error_bound": search.bound, "curve": {name: a.tolist() for name, a in curve}}
+        answer |= facts(search, "certified reason") | {"certify": certify}
+        answer |= {"error_bound": search.bound, "curve": {name: a.tolist() for name, a in curve}}
     if fitted is not None:
         met &= fitted.met
         certificates = certificates_as_json(fitted.model)
-        told |= {"model": output, "met": fitted.met, "certificates": certificates}
+        answer |= {"model": output, "met": fitted.met, "certificates": certificates}
         text = "\n".join([text, *(f"{output}: {c}" for c in fitted.model.certificates)])
-    options.answer(told, text, 0 if met else NOT_MET)
+    options.answer(answer, text, 0 if met else NOT_MET)
 
 
 @o.command(

@@ -141,12 +141,9 @@ class MPURun(Run, of=MPU):
         self._dual_point = self._point
         ended = updates == 0 or (near and self._solver.delta_stop is not None)
         return Epoch(
-            epochs=self._passes,
-            updates=updates,
-            primal_estimate=primal,
-            dual_estimate=dual if self._single else None,
-            finished=every_row and ended,
-        )
+            epochs=self._passes, updates=updates, primal_estimate=primal,
+            dual_estimate=dual if self._single else None, finished=every_row and ended,
+        )  # fmt: skip
 
     def _point(self) -> DualPoint:
         """The point alpha_k = s_k I_k / b; if a is in single precision, w_alpha is recomputed."""
