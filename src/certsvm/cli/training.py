@@ -43,7 +43,7 @@ from certsvm.training.settings import Settings
 # Training may use this share of the machine's memory before data are streamed by default.
 _SHARE_OF_MEMORY = 0.7
 # Memory of interpreter, libraries and compiler.
-_WITHOUT_DATA = 300_000_000
+_WITHOUT_DATA = 330_000_000
 # Of training in memory, per byte of a converted file: the rows twice, and arrays for them.
 _PER_BYTE = 3
 # SGD counts margin errors by row, and keeps old counts, for a witness with a number per row; other
