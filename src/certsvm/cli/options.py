@@ -146,8 +146,8 @@ class Options:
     at: tuple[float, ...] = _option("--at", "Also write the model at this C, interpolated and "
                                     "certified (repeatable).", default=(), multiple=True,
                                     type=POSITIVE, metavar="C")
-    witness: bool = _flag("--witness", "Write MODEL.witness, by which `verify` recomputes L: up to "
-                          "four bytes for each row and class.")
+    witness: bool = _flag("--witness/--no-witness", "Write MODEL.witness, by which `verify` "
+                          "recomputes L: up to four bytes for each row and class.")
     plot: str | None = _option("--plot", "Draw the result (png, svg, pdf).", metavar="PICTURE")
     scores: bool = _flag("--scores", "Print scores, too: of the second class, or of each class.")
     block_size: int | None = _option("--block-size", "Of blocks, two of which training holds at "
