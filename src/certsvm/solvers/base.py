@@ -179,7 +179,7 @@ class Run(ABC):
 
     def __init_subclass__(cls, of: type[Solver] | None = None) -> None:
         if of is not None:
-            of.run = cls
+            of._run_type = cls
 
     def __init__(self, solver: Any, problem: Any, options: Options) -> None:
         self._solver, self._problem, self._options = solver, problem, options
@@ -244,8 +244,6 @@ class Solver(ABC):
     ranges : mapping
         What parameters must be, in the words of a table in this file, unless they are None: as
         in ``class MySolver(Solver, rate="> 0")``.
-    run : type of Run
-        What ``start`` makes.
     f : float
         J is computed once the estimated relative gap is at most f times the target.
     """
@@ -258,7 +256,7 @@ class Solver(ABC):
     problem_type: ClassVar[type[Any]] = Problem
     losses: ClassVar[tuple[Loss, ...]] = (HINGE,)
     frees_intercept: ClassVar[bool] = False
-    run: ClassVar[type[Run]]
+    _run_type: ClassVar[type[Run]]
     ranges: ClassVar[Mapping[str, str]] = {}
     f: float = 1.2
 
@@ -291,7 +289,7 @@ class Solver(ABC):
 
     def start(self, problem: Any, options: Options) -> Run:
         """Begin a run on ``problem``, which is of the solver's ``problem_type``."""
-        return self.run(self, problem, options)
+        return self._run_type(self, problem, options)
 
 
 class RunLostError(Exception):
