@@ -282,7 +282,7 @@ class AutoRun(RelayRun):
         """
         size = min(self._problem.n_rows, self._problem.dimension)
         needed = 8 * _MATRICES * size**2
-        if size > _LARGEST_SIZE or (needed > _ALWAYS_ROOM and needed > available_memory()):
+        if needed > _ALWAYS_ROOM and needed > available_memory():
             return math.inf
         to_one_per_cent, from_alpha, per_digit, _ = self._n_steps
         n_steps, gap = (from_alpha, gap) if gap <= _GOOD_ALPHA else (to_one_per_cent, 0.01)
@@ -294,6 +294,9 @@ class AutoRun(RelayRun):
 def newton_costs(rows: Rows) -> tuple[float, float]:
     """The cost of a step of Newton without the fixed cost, and of what is computed only once."""
     m, d = float(rows.n_rows), float(rows.dimension)
+    if min(m, d) > _LARGEST_SIZE:
+        # Of large systems, not even the cost is computed, which takes a pass over the columns.
+        return math.inf, 0.0
     per_value, per_pair = (1.8, 0.02) if isinstance(rows.arrays, CsrRows) else (1.0, 0.004)
     step = per_value * rows.n_stored + 20.0 * m + 10.0 * d
     if m >= d:
